@@ -40,7 +40,7 @@ class NativeKernel:
         self.replace_code(compiled)
 
     def replace_code(self, compiled: Compiled) -> None:
-        """Bring code into this process; waves that start or go on use it from then on.
+        """Bring code into this process; waves that start or resume use it from then on.
 
         Raises runtime.Missing.
         """
@@ -100,7 +100,7 @@ class Compiled:
     instructions: int
     data: bytes = b""
     addresses: tuple[tuple[int, int], ...] = ()
-    """Places in the data that hold addresses of data: (offset, offset of what they point to)."""
+    """Where the data has addresses of data: (offset, offset of what it points to)."""
 
     def load(self, parse: Callable[[], Kernel]) -> NativeKernel:
         """Bring the code into this process. Raises runtime.Missing."""
@@ -126,7 +126,7 @@ class Compiled:
                 tuple(value["outlined"]),
                 int(value["instructions"]),
                 value["data"],
-                tuple((place, to) for place, to in value["addresses"]),
+                tuple((offset, to) for offset, to in value["addresses"]),
             )
         except (KeyError, TypeError):
             return None
@@ -136,8 +136,8 @@ def _placed(compiled: Compiled) -> np.ndarray:
     """A kernel's data in memory, its addresses filled in."""
     data = hostmemory.zeros(len(compiled.data), np.uint8, align=hostmemory.PAGE)
     data[:] = np.frombuffer(compiled.data, np.uint8)
-    for place, to in compiled.addresses:
-        data[place : place + 8].view(np.uint64)[0] = data.ctypes.data + to
+    for offset, to in compiled.addresses:
+        data[offset : offset + 8].view(np.uint64)[0] = data.ctypes.data + to
     return data
 
 

@@ -1,7 +1,7 @@
 """Running a launch: set up waves, walk the grid over host threads.
 
 A host thread runs one workgroup after another natively. When one does nothing but wait, or takes
-long, the thread starts others beside it and lets them run in turns, so that workgroups may wait for
+long, the thread starts others and alternates between them, so that workgroups may wait for
 each other (grid barriers, locks, semaphores, look-back chains) as they may on the hardware.
 """
 
@@ -38,7 +38,7 @@ dispatch packet: grid_size_x has 32 bits."""
 _RESIDENT_BYTES = 1 << 30
 """Host memory for workgroups that wait."""
 _PATIENCE = 8
-"""Slices a workgroup gets before another one is started beside it; doubled each time."""
+"""Slices a workgroup gets before its thread starts another; doubled each time."""
 _ROUNDS = 16
 """Rounds without any change after which a host thread counts as stuck."""
 _PAUSE = 0.0005
@@ -149,7 +149,7 @@ class _Team:
         self.lock = threading.Lock()
 
     def moved(self) -> None:
-        """Something has changed: whoever was stuck may go on."""
+        """Something has changed: whoever was stuck may continue."""
         with self.lock:
             self.epoch += 1
             self.stuck.clear()

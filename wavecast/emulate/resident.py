@@ -177,7 +177,7 @@ class Resident:
         A workgroup that only waits gets short slices, which grow once it moves.
         """
         scalars = self.states.reshape(len(self.used), -1)[:, : state.VECTORS]
-        seen = zlib.crc32(scalars.tobytes(), int(self.context[state.TURN]))
+        seen = zlib.crc32(scalars.tobytes(), int(self.context[state.PHASE]))
         seen ^= int(self.context[state.WORKGROUP]) << 32
         moved = seen != self._seen[0]
         vectors = 0
@@ -217,7 +217,7 @@ class Resident:
 
     def _memory(self) -> tuple[int, ...]:
         """Checksums of all memory of the launch and of LDS, and how far the workgroup is."""
-        sums = [int(self.context[state.WORKGROUP]), int(self.context[state.TURN])]
+        sums = [int(self.context[state.WORKGROUP]), int(self.context[state.PHASE])]
         sums.append(zlib.crc32(self.lds.data))
         for first, end in self.grid.ranges.reshape(-1, 2).tolist():
             sums.append(zlib.crc32((ctypes.c_char * (end - first)).from_address(first)))

@@ -1,6 +1,6 @@
 ; The loop over workgroups of one host thread: takes numbers from a shared counter and runs the waves
 ; of each workgroup in rounds. In a round every wave that can run does so until it ends, waits at a
-; barrier, or pauses because its slice is used up; when all that have not ended wait, they go on. Job
+; barrier, or pauses because its slice is used up; when all that have not ended wait, they resume. Job
 ; words (64 bit), written by resident.py:
 ;   0 counter*   1 workgroups   2 grid x     3 grid y      4 waves       5 words per wave
 ;   6 template*  7 words copied 8 states*    9 context*   10 flags*     11 word of id x
@@ -22,7 +22,7 @@ define i64 @field(ptr %job, i64 %index) alwaysinline {
   ret i64 %value
 }
 
-define void @place(ptr %state, i64 %word, i64 %value) alwaysinline {
+define void @set_word(ptr %state, i64 %word, i64 %value) alwaysinline {
   %skip = icmp slt i64 %word, 0
   br i1 %skip, label %out, label %write
 write:
@@ -79,10 +79,10 @@ entry:
   %budget.slot = getelementptr i64, ptr %context, i64 6
   %group.now = getelementptr i64, ptr %context, i64 10
   %wave.now = getelementptr i64, ptr %context, i64 11
-  %turn.now = getelementptr i64, ptr %context, i64 12
+  %phase.now = getelementptr i64, ptr %context, i64 12
   %active = load i64, ptr %active.slot
   %is.active = icmp ne i64 %active, 0
-  br i1 %is.active, label %turn, label %next
+  br i1 %is.active, label %phase, label %next
 
 next:
   %stop = load atomic i64, ptr %failed monotonic, align 8
@@ -101,7 +101,7 @@ look.up:
 start:
   %number = phi i64 [ %taken, %pick ], [ %from.list, %look.up ]
   store i64 %number, ptr %group.now
-  store i64 0, ptr %turn.now
+  store i64 0, ptr %phase.now
   store i64 1, ptr %active.slot
   %id.x = urem i64 %number, %grid.x
   %rest = udiv i64 %number, %grid.x
@@ -116,17 +116,17 @@ setup:
   %from.offset = mul i64 %w, %copied
   %from = getelementptr i32, ptr %template, i64 %from.offset
   call void @llvm.memcpy.p0.p0.i64(ptr %state, ptr %from, i64 %copied.bytes, i1 false)
-  call void @place(ptr %state, i64 %word.x, i64 %id.x)
+  call void @set_word(ptr %state, i64 %word.x, i64 %id.x)
   %is.packed = icmp ne i64 %packed, 0
   br i1 %is.packed, label %setup.packed, label %setup.plain
 setup.packed:
   %z.high = shl i64 %id.z, 16
   %both = or i64 %id.y, %z.high
-  call void @place(ptr %state, i64 %word.y, i64 %both)
+  call void @set_word(ptr %state, i64 %word.y, i64 %both)
   br label %setup.done
 setup.plain:
-  call void @place(ptr %state, i64 %word.y, i64 %id.y)
-  call void @place(ptr %state, i64 %word.z, i64 %id.z)
+  call void @set_word(ptr %state, i64 %word.y, i64 %id.y)
+  call void @set_word(ptr %state, i64 %word.z, i64 %id.z)
   br label %setup.done
 setup.done:
   %flag = getelementptr i8, ptr %flags, i64 %w
@@ -135,14 +135,14 @@ setup.done:
   store i64 0, ptr %used.start
   %w.next = add i64 %w, 1
   %w.more = icmp ult i64 %w.next, %waves
-  br i1 %w.more, label %setup, label %turn
+  br i1 %w.more, label %setup, label %phase
 
-turn:
+phase:
   br label %run
 run:
-  %index = phi i64 [ 0, %turn ], [ %index.next, %run.next ]
-  %waiting = phi i64 [ 0, %turn ], [ %waiting.next, %run.next ]
-  %paused = phi i64 [ 0, %turn ], [ %paused.next, %run.next ]
+  %index = phi i64 [ 0, %phase ], [ %index.next, %run.next ]
+  %waiting = phi i64 [ 0, %phase ], [ %waiting.next, %run.next ]
+  %paused = phi i64 [ 0, %phase ], [ %paused.next, %run.next ]
   br i1 %ordered, label %run.ordered, label %run.next.wave
 run.ordered:
   %order.slot = getelementptr i64, ptr %order, i64 %index
@@ -200,11 +200,11 @@ run.next:
   br i1 %r.more, label %run, label %round.over
 round.over:
   %any.paused = icmp ne i64 %paused.next, 0
-  br i1 %any.paused, label %pause, label %turned
-turned:
-  %turns = load i64, ptr %turn.now
-  %turns.next = add i64 %turns, 1
-  store i64 %turns.next, ptr %turn.now
+  br i1 %any.paused, label %pause, label %phase.over
+phase.over:
+  %phases = load i64, ptr %phase.now
+  %phases.next = add i64 %phases, 1
+  store i64 %phases.next, ptr %phase.now
   %none.waits = icmp eq i64 %waiting.next, 0
   br i1 %none.waits, label %group.done, label %release
 group.done:
@@ -213,7 +213,7 @@ group.done:
   %used.up = icmp slt i64 %quantum.done, 0
   br i1 %used.up, label %pause, label %next
 release:
-  %w2 = phi i64 [ 0, %turned ], [ %w2.next, %release ]
+  %w2 = phi i64 [ 0, %phase.over ], [ %w2.next, %release ]
   %flag.slot = getelementptr i8, ptr %flags, i64 %w2
   %flag.old = load i8, ptr %flag.slot
   %flag.new = and i8 %flag.old, 1
@@ -224,7 +224,7 @@ release:
 released:
   %quantum.now = load i64, ptr %quantum.slot
   %quantum.over = icmp slt i64 %quantum.now, 0
-  br i1 %quantum.over, label %pause, label %turn
+  br i1 %quantum.over, label %pause, label %phase
 
 broken:
   %code = phi i32 [ %status, %run.wave ], [ 3, %used.all ]

@@ -104,10 +104,10 @@ def _kinds(body: str, target: str = "gfx942") -> list[Kind]:
     return [r.kind for r in checked(target, _WAVES_APART + body, *arrays, threads=128, lds=512)]
 
 
-@pytest.mark.parametrize("turns", [1, 2, 64, 256, 2048, 8192, 65536])
-def test_barriers_order_what_was_long_ago(turns: int) -> None:
-    """However many there are: numbers of turns do not run over."""
-    barriers = _loop(turns, "s_barrier\n")
+@pytest.mark.parametrize("phases", [1, 2, 64, 256, 2048, 8192, 65536])
+def test_barriers_order_what_was_long_ago(phases: int) -> None:
+    """However many there are: numbers of phases do not run over."""
+    barriers = _loop(phases, "s_barrier\n")
     store = "ds_write_b32 v1, {0}\nglobal_store_dword v1, {0}, s[8:9]\n" + _WAITS
     load = "ds_read_b32 v4, v3\nglobal_load_dword v5, v3, s[8:9]\n" + _WAITS
     early = store.format("v0") + barriers
@@ -127,26 +127,26 @@ def test_barriers_order_what_was_many_operations_ago() -> None:
 
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950"])
-def test_a_barrier_does_not_wait_for_stores_of_the_turn_before(target: str) -> None:
+def test_a_barrier_does_not_wait_for_stores_of_the_phase_before(target: str) -> None:
     """As LLVM writes loops of two barriers where the code before the loop has waited: the wait of
     the release fence at the head is gone (llvm/llvm-project#220357)."""
     store, load = "ds_write_b32 v1, v0\n", "ds_read_b32 v4, v3\n"
     wait = "s_waitcnt lgkmcnt(0)\n"
 
-    def turns(count: int, head: str) -> list[Kind]:
+    def phases(count: int, head: str) -> list[Kind]:
         loop = f"{head}s_barrier\n{load}{wait}s_barrier\n{store}"
         return _kinds(store + wait + _loop(count, loop), target)
 
-    assert turns(3, wait) == turns(1, "") == []
-    assert turns(3, "") == [Kind.LDS_RACE]
+    assert phases(3, wait) == phases(1, "") == []
+    assert phases(3, "") == [Kind.LDS_RACE]
 
 
-@pytest.mark.parametrize("turns", [1, 2, 3])
-def test_what_an_ended_wave_stored_is_there_in_later_turns(turns: int) -> None:
+@pytest.mark.parametrize("phases", [1, 2, 3])
+def test_what_an_ended_wave_stored_is_there_in_later_phases(phases: int) -> None:
     store = "ds_write_b32 v1, v0\ns_endpgm\n"
     other = "s_cmp_lg_u32 s20, {}\ns_cbranch_scc1 .LOTHER\n" + store + ".LOTHER:\n"
     load = "ds_read_b32 v4, v3\n" + _WAITS
-    barriers = _loop(turns, "s_barrier\n")
+    barriers = _loop(phases, "s_barrier\n")
     for ending in (0, 64):
         assert Kind.LDS_RACE not in _kinds(other.format(ending) + barriers + load)
     assert _kinds(other.format(0) + load) == [Kind.LDS_RACE]

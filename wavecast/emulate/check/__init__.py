@@ -7,6 +7,6 @@ accessed the same address before.
 
 Two accesses of different waves to the same bytes, one of them a store, must be ordered. Within a
 workgroup a barrier orders them if the earlier one was waited for before its wave reached it, where
-the target needs that. Between workgroups release and acquire of agent scope do (`clocks.py`), as
-the machine code states them (`atomicity.py`, `isa/scopes.py`).
+the target needs that. Between workgroups release and acquire of agent scope do
+(`launch_clocks.py`), as the machine code states them (`atomicity.py`, `isa/scopes.py`).
 """

@@ -9,10 +9,10 @@ What a barrier makes visible in global memory is counted by itself: the waves of
 share one cache see each other's operations in the order of issue, without waits
 (`waits_at_barriers`).
 
-Memory of one host thread, 64-bit words: what is visible by parity of the turn, wave and stream,
-then issued and done by wave and stream. A word of what is visible has the number in its low half;
-in its high half, once the wave has ended, one more than the turn it ended in: all of it is visible
-in later turns.
+Memory of one host thread, 64-bit words: what is visible by parity of the barrier phase, wave and
+stream, then issued and done by wave and stream. A word of what is visible has the number in its
+low half; in its high half, once the wave has ended, one more than the phase it ended in: all of it
+is visible in later phases. The phase is the number of barriers the workgroup has passed.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class Counters(Observer):
 
         word = partial(context_word, builder, emitter.context)
         self.words = word(log.PROGRESS, PTR)
-        self.wave, self.turn = word(state.WAVE, I64), word(state.TURN, I64)
-        self.parity = builder.and_(self.turn, I64(1))
+        self.wave, self.phase = word(state.WAVE, I64), word(state.PHASE, I64)
+        self.parity = builder.and_(self.phase, I64(1))
         entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             for stream in range(STREAMS):
@@ -139,7 +139,7 @@ class Counters(Observer):
             builder.store(number, self._own(emitter, ISSUED, stream), align=8)
 
     def _publish(self, emitter: WaveEmitter) -> None:
-        """What is done by now is visible in the next turn."""
+        """What is done by now is visible in the next phase."""
         builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
         for stream in sorted(self._numbered):
@@ -156,7 +156,7 @@ class Counters(Observer):
             return
         builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
-        ended = builder.shl(builder.add(self.turn, I64(1)), I64(32))
+        ended = builder.shl(builder.add(self.phase, I64(1)), I64(32))
         for stream in sorted(self._numbered | {stream + ORDERED for stream in self._memory}):
             mine = self._visible(emitter, self.wave, self.parity, stream)
             builder.store(builder.or_(load(builder, mine, I64, 8), ended), mine, align=8)
@@ -176,15 +176,15 @@ class Counters(Observer):
         return _visible_slot(emitter.builder, self.words, wave, parity, stream)
 
 
-def visible(builder: Any, words: Any, turn: Any, wave: Any, stream: Any, number: Any) -> Any:
+def visible(builder: Any, words: Any, phase: Any, wave: Any, stream: Any, number: Any) -> Any:
     """Whether the operation `number` of a wave's stream was done when its wave came to the last
-    barrier before `turn`, or its wave ended in an earlier turn (i1)."""
-    parity = builder.and_(turn, I64(1))
+    barrier before `phase`, or its wave ended in an earlier phase (i1)."""
+    parity = builder.and_(phase, I64(1))
     word = load(builder, _visible_slot(builder, words, wave, parity, stream), I64, 8)
     ahead = builder.and_(builder.sub(word, number), I64(_NUMBERS))
     done = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
     ended = builder.lshr(word, I64(32))
-    now = builder.and_(builder.add(turn, I64(1)), I64((1 << 32) - 1))
+    now = builder.and_(builder.add(phase, I64(1)), I64((1 << 32) - 1))
     earlier = builder.and_(
         builder.icmp_unsigned("!=", ended, I64(0)), builder.icmp_unsigned("!=", ended, now)
     )
@@ -192,13 +192,13 @@ def visible(builder: Any, words: Any, turn: Any, wave: Any, stream: Any, number:
 
 
 def _visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) -> Any:
-    """Where the number of `wave`'s operations visible in a turn of `parity` lies."""
+    """Where the number of `wave`'s operations visible in a phase of `parity` lies."""
     half = builder.mul(parity, I64(WAVES * STREAMS)) if not isinstance(parity, int) else I64(
         parity * WAVES * STREAMS
     )  # fmt: skip
-    place = builder.add(half, builder.mul(wave, I64(STREAMS)))
+    index = builder.add(half, builder.mul(wave, I64(STREAMS)))
     stream = I64(stream) if isinstance(stream, int) else stream
-    return element(builder, words, builder.add(place, stream), I64)
+    return element(builder, words, builder.add(index, stream), I64)
 
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower import dpp, swizzle
+from wavecast.emulate.lower.access_targets import instruction_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.places import instruction_offset
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded

@@ -48,7 +48,7 @@ class ExitChecks(Observer):
         builder = emitter.builder
         words = context_word(builder, emitter.context, log.EXITS, PTR)
         group = builder.add(context_word(builder, emitter.context, state.WORKGROUP), I64(1))
-        passed = builder.and_(context_word(builder, emitter.context, state.TURN), I64(_BARRIERS))
+        passed = builder.and_(context_word(builder, emitter.context, state.PHASE), I64(_BARRIERS))
         here = I64(instruction.index + 1)
         mine = builder.or_(
             builder.shl(group, I64(_GROUP_SHIFT)),

@@ -139,8 +139,8 @@ def vector_flows(
     *,
     all_active: bool,
 ) -> list[Flow]:
-    """The flows of a vector instruction that is no memory or matrix instruction (of a VOPD pair,
-    of one half). `constants` are scalar registers whose value is known, by cell."""
+    """The flows of a vector instruction other than memory and matrix instructions (of a VOPD
+    pair, of one half). `constants` are scalar registers whose value is known, by cell."""
     masks = _mask_inputs(decoded)
     evaluation = _Evaluation(decoded, machine, lanes, constants, all_active)
     found = evaluation.outputs(None)

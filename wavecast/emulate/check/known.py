@@ -1,4 +1,4 @@
-"""What is known of the registers at one place of a program."""
+"""What is known of the registers at one location of a program."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def initially_defined(descriptor: KernelDescriptor, target: str) -> tuple[int, i
 
 @dataclass(slots=True)
 class Known:
-    """What is known at one place of a program for waves of `wave` lanes.
+    """What is known at one location of a program for waves of `wave` lanes.
 
     `execute` is EXEC; `lanes` the lanes of each cell that have been written, `base` those of cells
     that are not there; `masks` the lanes of the mask that starts at a scalar cell; `scalars` the

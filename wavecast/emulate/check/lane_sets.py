@@ -3,7 +3,7 @@
 What a comparison leaves in a mask is not known, but the same unknown set gets the same random bits
 wherever it is read, and scalar instructions are evaluated on those bits. A set that covers another
 in every one of some hundred random lanes covers it (the odds of a mistake are below 1e-28): that
-`exec & c | exec & ~c` is EXEC again needs no rule of its own.
+`exec & c | exec & ~c` is EXEC again needs no separate rule.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def covers(larger: int, smaller: int) -> bool:
 
 def evaluated(decoded: Decoded, lanes: int, inputs: Sequence[int | None]) -> list[int] | None:
     """The masks a scalar row computes from masks: one signature per output, None for a row or
-    inputs (in the order semantics take them) that are no masks. Constant operands need no input."""
+    inputs (in the order semantics take them) other than masks. Constant operands need no input."""
     meaning = semantics.of(decoded.opcode)
     if meaning is None:
         return None

@@ -1,7 +1,7 @@
 """The log native code writes to: the first occurrence of each kind at each instruction, and counts.
 
 Memory shared by the host threads of a launch, as 64-bit words: how many records there are, how many
-fit, then the records; beside it one 64-bit count per instruction and kind.
+fit, then the records; then one 64-bit count per instruction and kind.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ COUNTS: Final = state.MODE + 1
 LDS_WRITES: Final = state.MODE + 2  # one 64-bit word per LDS dword
 LDS_READS: Final = state.MODE + 3
 PROGRESS: Final = state.MODE + 4  # of the workgroup's waves: see counters.py
-SHADOWS: Final = state.MODE + 5  # pointers per known range: see shadow_global.py
+SHADOWS: Final = state.MODE + 5  # pointers per known range: see records.py
 CANARY: Final = state.MODE + 7  # 64-bit pattern of memory that was allocated and not written
 ARRIVALS: Final = state.MODE + 8  # the barrier waves wait at: see memory.py
 REGISTERS: Final = state.MODE + 9  # masks of undefined lanes: see registers.py
 CLOCKS: Final = state.MODE + 16  # what the waves of the workgroup have acquired: see clocks.py
-ORDER_EVENT: Final = state.MODE + 17  # functions of clocks.py
+ORDER_EVENT: Final = state.MODE + 17  # functions of launch_clocks.py
 ORDER_QUERY: Final = state.MODE + 18
 EXITS: Final = state.MODE + 22  # waves that ended, and the last barrier: see exits.py
 BOUNDS: Final = state.MODE + 23  # the memory every instruction may touch: see bounds.py
@@ -105,7 +105,7 @@ def log_function(module: ir.Module) -> ir.Function:
             start = builder.add(builder.mul(number, I64(_FIELDS)), I64(2))
             values = [
                 site, word(state.WORKGROUP), word(state.WAVE), lanes, address, other,
-                detail, word(state.TURN),
+                detail, word(state.PHASE),
             ]  # fmt: skip
             for index, value in enumerate(values):
                 slot = element(builder, records, builder.add(start, I64(index)), I64)

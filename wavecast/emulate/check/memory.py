@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check import clocks, log, shadow_global, shadow_lds
+from wavecast.emulate.check import clocks, global_access, log, shadow_global, shadow_lds
 from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
 from wavecast.emulate.check.counters import DS, LOAD, STORE, WAVES, Counters, issues
 from wavecast.emulate.check.order import EVENT
@@ -75,30 +75,30 @@ class MemoryChecks(Observer):
         emitter: WaveEmitter,
         instruction: Instruction,
         access: MemoryAccess,
-        place: AccessTarget,
+        target: AccessTarget,
         rows: Any,
     ) -> None:
-        if place.mode == "private":
+        if target.mode == "private":
             return
         builder = emitter.builder
         kind = access.action if access.action in _MOVES else "atomic"
         if kind == "store" and "h" in access.detail:
             kind = "storeh"
-        detail = f"{kind}.{self._traits(instruction, place.mode, access.action)}"
-        shadow = MemoryAccess("shadow", place.mode, access.lanes, access.bytes, detail)
+        detail = f"{kind}.{self._traits(instruction, target.mode, access.action)}"
+        shadow = MemoryAccess("shadow", target.mode, access.lanes, access.bytes, detail)
         streams = issues(instruction, emitter.input.program.target)
 
         def number(stream: int) -> Any:
             return self.counters.issued(emitter, stream) if stream in streams else I64(0)
 
-        near = DS if place.mode in ("local", "flat") else LOAD
+        near = DS if target.mode in ("local", "flat") else LOAD
         numbers = packed(builder, near, number(near), number(STORE if STORE in streams else LOAD))
         builder.call(
             _function(emitter.module, shadow),
             [
                 emitter.context, rows, builder.inttoptr(I64(self._named(instruction)), PTR),
-                builder.inttoptr(numbers, PTR), place.address, place.base, place.limit,
-                place.offset, emitter.exec_mask(),
+                builder.inttoptr(numbers, PTR), target.address, target.base, target.limit,
+                target.offset, emitter.exec_mask(),
             ],
         )  # fmt: skip
 
@@ -116,7 +116,7 @@ class MemoryChecks(Observer):
         builder, lanes = emitter.builder, emitter.layout.lanes
         traits = str(int(self.found.atomicity[instruction.index]))
         traits += clocks.ORDERS if self.found.ordered else ""
-        access = MemoryAccess("shadow", shadow_global.SCALAR, lanes, min(size, 4), f"load.{traits}")
+        access = MemoryAccess("shadow", global_access.SCALAR, lanes, min(size, 4), f"load.{traits}")
         # it has no number in a stream of vector memory: that of the last vector load does
         issued = self.counters.issued(emitter, LOAD)
         number = builder.select(builder.icmp_unsigned("==", issued, I64(0)), I64(1), issued)
@@ -132,7 +132,7 @@ class MemoryChecks(Observer):
         )  # fmt: skip
 
     def _traits(self, instruction: Instruction, mode: str, action: str) -> str:
-        """What the shadow function depends on besides the access (`shadow_global.py`)."""
+        """What the shadow function depends on besides the access (`global_access.py`)."""
         compares = COMPARES if mode in ("local", "flat") and self._compares else ""
         if mode == "local":
             polls = shadow_lds.POLLS if instruction.index in self.found.polls else ""
@@ -140,16 +140,16 @@ class MemoryChecks(Observer):
         atomicity = self.found.atomicity[instruction.index]
         traits = str(int(atomicity))
         if STORE in issues(instruction, self.counters.target):
-            traits += shadow_global.COUNTED_AS_STORE
+            traits += global_access.COUNTED_AS_STORE
         if action in _ZERO_IS_NEUTRAL and atomicity is Atomicity.UPDATE:
-            traits += shadow_global.ZERO
+            traits += global_access.ZERO
         if self.found.ordered:
             traits += clocks.ORDERS
             loads = instruction.memory is not None and instruction.memory.kind is MemoryKind.LOAD
             if atomicity >= Atomicity.AGENT and not loads:
-                traits += shadow_global.RELEASES_TRAIT
+                traits += global_access.RELEASES_TRAIT
             if instruction.index in self.found.observing:
-                traits += shadow_global.OBSERVES
+                traits += global_access.OBSERVES
         return traits + compares
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -242,18 +242,18 @@ class MemoryChecks(Observer):
         return load(emitter.builder, self._exec, kind, 8)
 
     def _same(self, emitter: WaveEmitter, instruction: Instruction) -> None:
-        """The first wave of a turn says which barrier it waits at; others must agree."""
+        """The first wave of a phase records which barrier it waits at; others must agree."""
         builder = emitter.builder
         here = I64(self._sites[instruction.index] + 1)
         arrivals = context_word(builder, emitter.context, log.ARRIVALS, PTR)
-        turn = self.counters.turn
-        # one word: the barrier, and the turn it is of
+        phase = self.counters.phase
+        # one word: the barrier, and its barrier phase
         seen = load(builder, arrivals, I64, 8)
-        mine = builder.or_(builder.shl(builder.add(turn, I64(1)), I64(20)), here)
-        same_turn = builder.icmp_unsigned(
-            "==", builder.lshr(seen, I64(20)), builder.add(turn, I64(1))
+        mine = builder.or_(builder.shl(builder.add(phase, I64(1)), I64(20)), here)
+        same_phase = builder.icmp_unsigned(
+            "==", builder.lshr(seen, I64(20)), builder.add(phase, I64(1))
         )
-        differs = builder.and_(same_turn, builder.icmp_unsigned("!=", seen, mine))
+        differs = builder.and_(same_phase, builder.icmp_unsigned("!=", seen, mine))
         with builder.if_then(differs, likely=False):
             other = builder.and_(seen, I64((1 << 20) - 1))
             log.emit(

@@ -12,7 +12,6 @@ from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.atomicity import ProgramAtomicity, accesses
 from wavecast.emulate.check.bounds import AccessBounds, sources
-from wavecast.emulate.check.clocks import Clocks
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.divisions import DivisionChecks
 from wavecast.emulate.check.exits import ExitChecks, Exits
@@ -21,6 +20,7 @@ from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.intermediate import intermediate_reports
 from wavecast.emulate.check.lacks import explanation
+from wavecast.emulate.check.launch_clocks import Clocks
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks

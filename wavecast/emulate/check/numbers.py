@@ -269,10 +269,10 @@ def _everywhere(emitter: WaveEmitter, found: _Found) -> _Found:
     """What one lane holds, for every lane of a matrix instruction."""
     builder = emitter.builder
 
-    def spread(lanes: Any) -> Any:
+    def broadcast(lanes: Any) -> Any:
         return builder.sext(builder.icmp_unsigned("!=", lanes, lanes.type(0)), lanes.type)
 
-    return _Found(spread(found.nan), spread(found.infinite))
+    return _Found(broadcast(found.nan), broadcast(found.infinite))
 
 
 __all__ = ["NumberChecks"]

@@ -50,7 +50,7 @@ def barrier_orders(watched: Watched, who: Any, number: Any) -> Any:
     stream = builder.add(STREAM.of(builder, who), I64(ORDERED))
     progress = watched.word(log.PROGRESS, PTR)
     number = NUMBER.of(builder, number)
-    return visible(builder, progress, watched.turn, author, stream, number)
+    return visible(builder, progress, watched.phase, author, stream, number)
 
 
 def acquired(

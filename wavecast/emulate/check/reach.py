@@ -47,20 +47,20 @@ class ReachChecks(Observer):
         emitter: WaveEmitter,
         instruction: Instruction,
         access: MemoryAccess,
-        place: AccessTarget,
+        target: AccessTarget,
         rows: Any,
     ) -> None:
-        if place.mode in _OUTSIDE_GLOBAL:
+        if target.mode in _OUTSIDE_GLOBAL:
             return
         detail = access.action if access.action in _MOVES else "atomic"
-        asked = MemoryAccess("reach", place.mode, access.lanes, access.bytes, detail)
+        asked = MemoryAccess("reach", target.mode, access.lanes, access.bytes, detail)
         builder = emitter.builder
         index, nothing = (builder.inttoptr(I64(n), PTR) for n in (instruction.index, 0))
         builder.call(
             _function(emitter.module, asked),
             [
                 emitter.context, rows, index, nothing,
-                place.address, place.base, place.limit, place.offset, emitter.exec_mask(),
+                target.address, target.base, target.limit, target.offset, emitter.exec_mask(),
             ],
         )  # fmt: skip
 

@@ -28,11 +28,11 @@ from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.scalar_shadow import Pair, ShadowOps
 from wavecast.emulate.check.uses import Purpose, Use
 from wavecast.emulate.lower import buffers, jumps, state
+from wavecast.emulate.lower.access_targets import named
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.places import named
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, context_word, element, load
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of

@@ -55,13 +55,13 @@ class ShadowField:
         return moved if self.first + self.bits == 64 else builder.and_(moved, I64(self.mask))
 
     def at(self, builder: ir.IRBuilder, value: Any) -> Any:
-        """A value modulo the field's size, in its place."""
+        """A value modulo the field's size, at its position."""
         kept = builder.and_(value, I64(self.mask))
         return builder.shl(kept, I64(self.first)) if self.first else kept
 
 
 def together(builder: ir.IRBuilder, *parts: Any) -> Any:
-    """Fields in their places as one record."""
+    """Fields at their positions as one record."""
     total = parts[0]
     for part in parts[1:]:
         total = builder.or_(total, part)
@@ -115,7 +115,7 @@ class Watched:
         self.stream = builder.and_(numbers, I64(3))
         self.number = builder.and_(builder.lshr(numbers, I64(2)), I64(_NUMBERS))
         self.memory_number = builder.lshr(numbers, I64(2 + NUMBER_BITS))
-        self.wave, self.turn = self.word(state.WAVE), self.word(state.TURN)
+        self.wave, self.phase = self.word(state.WAVE), self.word(state.PHASE)
         self.workgroup = self.word(state.WORKGROUP)
         self.lane_bytes = out.access.bytes
         self.kind, _, self.traits = out.access.detail.partition(".")

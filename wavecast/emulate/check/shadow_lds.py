@@ -1,11 +1,11 @@
 """LDS in check mode: who wrote and who read each dword last, and races between waves.
 
 A store's record, one word per dword: its number and stream, bytes, wave + 1, whether it was atomic,
-instruction; and which bytes of the dword have been written at all. Its turn needs no room: a number
-of this turn is beyond all that were done at the last barrier. A load's record, four words: turn and
-instruction; number, stream and wave of the last load; and the waves that read each byte in that
-turn. Bytes that do not overlap never conflict. A load that was not waited for before its wave's
-barrier may still be overtaken by a store behind it.
+instruction; and which bytes of the dword have been written at all. It needs no barrier phase: a
+number of this phase is beyond all that were done at the last barrier. A load's record, four words:
+phase and instruction; number, stream and wave of the last load; and the waves that read each byte
+in that phase. Bytes that do not overlap never conflict. A load that was not waited for before its
+wave's barrier may still be overtaken by a store behind it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, 
 NUMBER, WRITTEN, STREAM = ShadowField(0, NUMBER_BITS), ShadowField(31, 4), ShadowField(35, 2)
 BYTES, WAVE = ShadowField(37, 4), ShadowField(41, 6)
 ATOMIC, INSTRUCTION = ShadowField(47, 1), ShadowField(48, 16)
-READ_TURN = ShadowField(0, 48)
+READ_PHASE = ShadowField(0, 48)
 LAST_NUMBER, LAST_STREAM, LAST_WAVE = (
     ShadowField(0, NUMBER_BITS),
     ShadowField(32, 2),
@@ -73,9 +73,9 @@ def build(out: Outlined) -> None:
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick(inset, first)), likely=False):
             for index in range(out.access.dwords):
-                place = builder.add(address, I64(4 * index))
-                changes = watched.changes(lane, index, builder.inttoptr(place, PTR))
-                dwords.compare_lanes(found, lane, index, place, bytes_)
+                dword_address = builder.add(address, I64(4 * index))
+                changes = watched.changes(lane, index, builder.inttoptr(dword_address, PTR))
+                dwords.compare_lanes(found, lane, index, dword_address, bytes_)
                 dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
     beyond.log(watched.instruction)
     dwords.log()
@@ -129,10 +129,10 @@ class Dwords:
             builder.icmp_unsigned("==", ATOMIC.of(builder, one), I64(0)),
             builder.or_(builder.not_(foreign), self._visible(one, wave)),
         )
-        places = [builder.add(first, I64(index)) for index in range(count)]
+        indices = [builder.add(first, I64(index)) for index in range(count)]
         slots = [
-            element(builder, self.reads, builder.mul(place, I64(READ_WORDS)), I64)
-            for place in places
+            element(builder, self.reads, builder.mul(index, I64(READ_WORDS)), I64)
+            for index in indices
         ]
         records = [builder.load(slot, align=8, typ=_RECORD) for slot in slots]
         if self.stores:
@@ -155,19 +155,19 @@ class Dwords:
         return builder.icmp_unsigned("==", apart, I64(0))
 
     def compare_lanes(
-        self, found: Resolved, lane: Any, index: int, place: Any, bytes_: Any
+        self, found: Resolved, lane: Any, index: int, dword_address: Any, bytes_: Any
     ) -> None:
         """Another value than an earlier lane's for the same address, ahead of `touch`."""
         watched, builder = self.watched, self.out.builder
         if not watched.plain_store:
             return
-        inset = builder.sub(place, watched.word(state.LDS_BASE))
+        inset = builder.sub(dword_address, watched.word(state.LDS_BASE))
         slot = element(builder, self.writes, builder.lshr(inset, I64(2)), I64)
         written = load(builder, slot, I64, 8)
         overlap = builder.and_(BYTES.of(builder, written), bytes_)
         some = builder.icmp_unsigned("!=", overlap, I64(0))
         again = builder.and_(self._again(written), some)
-        conflict, other = lane_conflict(watched, found, again, lane, index, place)
+        conflict, other = lane_conflict(watched, found, again, lane, index, dword_address)
         self.lane_races.when(conflict, lane, inset, None, other)
 
     def _any(self, value: Any) -> Any:
@@ -180,23 +180,23 @@ class Dwords:
     def _with_reader(self, record: Any) -> Any:
         """A load's record with this wave among the readers of all four bytes."""
         builder = self.out.builder
-        turn = READ_TURN.of(builder, builder.extract_element(record, I32(0)))
-        now = builder.and_(self.watched.turn, I64(READ_TURN.mask))
+        phase = READ_PHASE.of(builder, builder.extract_element(record, I32(0)))
+        now = builder.and_(self.watched.phase, I64(READ_PHASE.mask))
         kept = builder.and_(record, ir.Constant(_RECORD, [0, 0, _ONES, _ONES]))
-        same = builder.icmp_unsigned("==", turn, now)
+        same = builder.icmp_unsigned("==", phase, now)
         kept = builder.select(same, kept, ir.Constant(_RECORD, [0] * READ_WORDS))
         return builder.or_(kept, self.reader)
 
     def _quick_store(self, good: Any, records: list[Any], write_slot: Any, kind: Any) -> Any:
         watched, builder = self.watched, self.out.builder
-        now = builder.and_(watched.turn, I64(READ_TURN.mask))
+        now = builder.and_(watched.phase, I64(READ_PHASE.mask))
         last = builder.extract_element(records[0], I32(1))
         for record in records:
-            turn = READ_TURN.of(builder, builder.extract_element(record, I32(0)))
+            phase = READ_PHASE.of(builder, builder.extract_element(record, I32(0)))
             readers = builder.and_(record, ir.Constant(_RECORD, [0, 0, _ONES, _ONES]))
             nobody = builder.icmp_unsigned("==", self._any(readers), I64(0))
             earlier = builder.and_(
-                builder.icmp_unsigned("!=", turn, now),
+                builder.icmp_unsigned("!=", phase, now),
                 builder.icmp_unsigned("==", builder.extract_element(record, I32(1)), last),
             )
             good = builder.and_(good, builder.or_(nobody, earlier))
@@ -276,7 +276,7 @@ class Dwords:
         """Whether an operation was done when its wave (+ 1) came to the last barrier (i1)."""
         builder = self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
-        done = visible(builder, self.progress, self.watched.turn, author, stream, number)
+        done = visible(builder, self.progress, self.watched.phase, author, stream, number)
         if POLLED not in self.watched.traits:
             return done
         seen = load(builder, self._seen(wave), I64, 8)
@@ -303,8 +303,8 @@ class Dwords:
         same_bytes = builder.and_(readers, self._by_byte(bytes_, I32(0xFFFFFFFF)))
         touched = builder.and_(same_bytes, builder.xor(mine, constant(-1, 32, 4)))
         others = self.out.intrinsic("llvm.vector.reduce.or.v4i32", I32, touched)
-        now = builder.and_(watched.turn, I64(READ_TURN.mask))
-        same_turn = builder.icmp_unsigned("==", READ_TURN.of(builder, read), now)
+        now = builder.and_(watched.phase, I64(READ_PHASE.mask))
+        same_phase = builder.icmp_unsigned("==", READ_PHASE.of(builder, read), now)
         last = load(builder, element(builder, read_slot, 1, I64), I64, 8)
         wave = LAST_WAVE.of(builder, last)
         others_last = builder.and_(
@@ -316,7 +316,7 @@ class Dwords:
         race = watched.all_of(
             I1(int(not (watched.atomic and watched.compares))),
             builder.icmp_unsigned("!=", others, I32(0)),
-            builder.or_(same_turn, builder.and_(others_last, pending)),
+            builder.or_(same_phase, builder.and_(others_last, pending)),
             changes,
         )
         lowest = self.out.intrinsic("llvm.cttz.i32", I32, others, I1(0))
@@ -339,14 +339,14 @@ class Dwords:
     def _reader(self) -> Any:
         """What a load of whole dwords by this wave adds to a load's record."""
         watched, builder = self.watched, self.out.builder
-        turn = builder.and_(watched.turn, I64(READ_TURN.mask))
+        phase = builder.and_(watched.phase, I64(READ_PHASE.mask))
         last = together(
             builder, LAST_NUMBER.at(builder, self.number), LAST_STREAM.at(builder, self.stream),
             LAST_WAVE.at(builder, self.me),
         )  # fmt: skip
         wide = builder.zext(self.bit, I64)
         both = builder.or_(wide, builder.shl(wide, I64(32)))
-        head = builder.or_(turn, INSTRUCTION.at(builder, watched.instruction))
+        head = builder.or_(phase, INSTRUCTION.at(builder, watched.instruction))
         total: Any = ir.Constant(_RECORD, [0] * READ_WORDS)
         for index, word in enumerate((head, last, both, both)):
             total = builder.insert_element(total, word, I32(index))
@@ -361,13 +361,13 @@ class Dwords:
         return builder.select(chosen, own, constant(0, 32, 4))
 
     def _load(self, read_slot: Any, bytes_: Any) -> None:
-        """Record a load: readers of earlier turns are forgotten."""
+        """Record a load: readers of earlier phases are forgotten."""
         watched, builder = self.watched, self.out.builder
         read = load(builder, read_slot, I64, 8)
         slot = element(builder, read_slot, 2, I64)
         before = builder.load(slot, align=8, typ=_READERS)
-        now = builder.and_(watched.turn, I64(READ_TURN.mask))
-        same = builder.icmp_unsigned("==", READ_TURN.of(builder, read), now)
+        now = builder.and_(watched.phase, I64(READ_PHASE.mask))
+        same = builder.icmp_unsigned("==", READ_PHASE.of(builder, read), now)
         before = builder.select(same, before, constant(0, 32, 4))
         builder.store(builder.or_(before, self._by_byte(bytes_)), slot, align=8)
         for index in range(2):

@@ -1,6 +1,6 @@
 """Where an undefined register does harm: addresses, stored data, conditions.
 
-Copies and arithmetic on undefined registers are no errors: compilers leave lanes and registers
+Copies and arithmetic on undefined registers are not errors: compilers leave lanes and registers
 undefined whose results nobody looks at.
 """
 
@@ -29,7 +29,7 @@ class Purpose(Enum):
 @dataclass(frozen=True, slots=True)
 class Use:
     """Cells one instruction uses in the lanes of EXEC. Scratch keeps undefined registers that are
-    spilled: `unless_scratch` data is no use where the access turns out to go there."""
+    spilled: `unless_scratch` data is not a use where the access turns out to go there."""
 
     purpose: Purpose
     sources: tuple[UndefinedSource, ...]

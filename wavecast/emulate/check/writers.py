@@ -76,13 +76,13 @@ class _Writers(Observer):
         emitter: WaveEmitter,
         instruction: Instruction,
         access: MemoryAccess,
-        place: AccessTarget,
+        target: AccessTarget,
         rows: Any,
     ) -> None:
         memory = instruction.memory
-        if place.mode in _OUTSIDE_GLOBAL or memory is None or memory.kind not in _WRITING:
+        if target.mode in _OUTSIDE_GLOBAL or memory is None or memory.kind not in _WRITING:
             return
-        asked = MemoryAccess("writers", place.mode, access.lanes, access.bytes)
+        asked = MemoryAccess("writers", target.mode, access.lanes, access.bytes)
         name = f"check.writers.{asked.mode}.{asked.lanes}.{asked.bytes}"
 
         def recipe(module: ir.Module) -> None:
@@ -94,8 +94,8 @@ class _Writers(Observer):
         builder.call(
             function,
             [
-                emitter.context, rows, index, nothing, place.address, place.base, place.limit,
-                place.offset, emitter.exec_mask(),
+                emitter.context, rows, index, nothing, target.address, target.base, target.limit,
+                target.offset, emitter.exec_mask(),
             ],
         )  # fmt: skip
 

@@ -82,9 +82,9 @@ def _range_function(module: ir.Module) -> ir.Function:
     # written so that nothing wraps around for addresses near 2^64
     inset, length = builder.sub(address, first), builder.sub(stop, first)
     fits = builder.icmp_unsigned("<=", size, builder.sub(length, inset))
-    inside = builder.and_(builder.icmp_unsigned("<=", inset, length), fits)
+    in_bounds = builder.and_(builder.icmp_unsigned("<=", inset, length), fits)
     following = builder.add(index, I64(1))
-    builder.cbranch(inside, good, more)
+    builder.cbranch(in_bounds, good, more)
     builder.position_at_end(more)
     index.add_incoming(following, more)
     builder.cbranch(builder.icmp_unsigned("<", following, count), body, bad)
@@ -128,7 +128,7 @@ class _Maker:
         self.short = splat(builder, builder.trunc(out.offset, I32), _STEP)
 
     def make(self, start: Any) -> tuple[Any, Any]:
-        """`<8 x i64>` addresses and, where the hardware checks bounds, `<8 x i1>` inside."""
+        """`<8 x i64>` addresses and, where the hardware checks bounds, `<8 x i1>` in bounds."""
         out, builder = self.out, self.out.builder
         narrow, wide = ir.VectorType(I32, _STEP), ir.VectorType(I64, _STEP)
         low = builder.load(element(builder, out.address, start, I32), align=4, typ=narrow)
@@ -145,13 +145,13 @@ class _Maker:
         else:  # LDS and scratch offsets are 32 bits and wrap around
             inset = builder.zext(builder.add(low, self.short), wide)
         end = builder.add(inset, constant(out.access.bytes, 64, _STEP))
-        inside = builder.icmp_unsigned("<=", end, self.limit)
+        in_bounds = builder.icmp_unsigned("<=", end, self.limit)
         value = builder.add(inset, self.base)
         if self.mode == "private":
             numbers = ir.Constant(wide, list(range(_STEP)))
             lanes = builder.add(splat(builder, start, _STEP), numbers)
             value = builder.add(value, builder.mul(lanes, self.limit))
-        return value, inside
+        return value, in_bounds
 
     def _mapped(self, value: Any, start: Any) -> Any:
         """Flat addresses as host addresses; beyond the end of an aperture's memory they stay."""
@@ -165,10 +165,10 @@ class _Maker:
             here = builder.icmp_unsigned("==", high, constant(aperture, 64, _STEP))
             limit = splat(builder, size, _STEP)
             fits = builder.icmp_unsigned("<=", end, limit)
-            place = builder.add(low, splat(builder, base, _STEP))
+            mapped = builder.add(low, splat(builder, base, _STEP))
             if aperture == state.PRIVATE_APERTURE:
-                place = builder.add(place, builder.mul(lanes, limit))
-            value = builder.select(builder.and_(here, fits), place, value)
+                mapped = builder.add(mapped, builder.mul(lanes, limit))
+            value = builder.select(builder.and_(here, fits), mapped, value)
         return value
 
 
@@ -192,9 +192,9 @@ def _flat_function(out: Outlined) -> ir.Function:
         (word(state.SCRATCH_BASE), scratch),
     ):
         inset = builder.sub(address, base)
-        inside = builder.icmp_unsigned("<=", inset, length)
+        in_bounds = builder.icmp_unsigned("<=", inset, length)
         fits = builder.icmp_unsigned("<=", size, builder.sub(length, inset))
-        good = builder.or_(good, builder.and_(inside, fits))
+        good = builder.or_(good, builder.and_(in_bounds, fits))
     builder.ret(good)
     return function
 
@@ -217,13 +217,13 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     maker = _Maker(out)
     with out.counted(out.lanes // _STEP) as chunk:
         start = builder.mul(chunk, I64(_STEP))
-        value, inside = maker.make(start)
+        value, in_bounds = maker.make(start)
         builder.store(value, element(builder, addresses, start, I64), align=8)
         amount = start if out.lanes == 64 else builder.trunc(start, out.mask)
         bits = builder.trunc(builder.lshr(out.exec, amount), I8)
         active = builder.bitcast(bits, ir.VectorType(I1, _STEP))
-        if inside is not None:
-            active = builder.and_(active, inside)
+        if in_bounds is not None:
+            active = builder.and_(active, in_bounds)
         found = builder.zext(builder.bitcast(active, I8), out.mask)
         builder.store(builder.or_(out.get(live, out.mask), builder.shl(found, amount)), live)
         for slot, rest, name in ((low, ones, "umin"), (high, zeros, "umax")):
@@ -241,8 +241,8 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     trusted: Any = I1(1)
     if checked and out.access.mode not in ("local", "private"):
         span = builder.add(builder.sub(highest, lowest), I64(size))
-        inside = _is_good(out, lowest, span)
-        trusted = builder.and_(inside, builder.icmp_unsigned(">=", highest, lowest))
+        in_bounds = _is_good(out, lowest, span)
+        trusted = builder.and_(in_bounds, builder.icmp_unsigned(">=", highest, lowest))
     return Resolved(addresses, mask, dead, trusted, lowest, highest)
 
 

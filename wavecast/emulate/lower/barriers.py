@@ -59,7 +59,7 @@ def _tell(emitter: WaveEmitter) -> None:
     builder = emitter.builder
     group, phase, signalled = (
         element(builder, emitter.context, word, I64)
-        for word in (state.WORKGROUP, state.TURN, state.SIGNALLED)
+        for word in (state.WORKGROUP, state.PHASE, state.SIGNALLED)
     )
     high = builder.shl(builder.add(load(builder, group, I64, 8), I64(1)), I64(32))
     now = builder.add(high, load(builder, phase, I64, 8))

@@ -1,7 +1,7 @@
 """What the steps of a translation read, and what they may change.
 
 `KernelInput` is what a kernel is translated from; no step changes it. An `Emitter` has what
-instructions on registers need: the place code is emitted at, and the registers. A `WaveEmitter` is
+instructions on registers need: the point code is emitted at, and the registers. A `WaveEmitter` is
 that of a wave function, whose instructions also touch memory and end the wave.
 """
 
@@ -91,7 +91,7 @@ class AccessListener(Protocol):
     """What is told of an access before its code is emitted."""
 
     def access(
-        self, instruction: Instruction, access: MemoryAccess, place: AccessTarget, rows: Any
+        self, instruction: Instruction, access: MemoryAccess, target: AccessTarget, rows: Any
     ) -> None: ...
 
     def scalar_access(self, instruction: Instruction, address: Any, size: int) -> None: ...
@@ -159,7 +159,7 @@ class WaveEmitter(Emitter):
         """Allocate what the function returns and where the wave resumes."""
         self.status = self.builder.alloca(I32, name="status")
         self.builder.store(I32(state.DONE), self.status)
-        self.resume_point = self.builder.alloca(I32, name="place")
+        self.resume_point = self.builder.alloca(I32, name="resume")
         self.builder.store(I32(0), self.resume_point)
 
     def stop(self, status: int, instruction: int = 0) -> None:

@@ -84,8 +84,8 @@ def _shuffled(out: Outlined, bits: int) -> None:
     picks: list[list[int]] = [[], []]
     for dword in range(2):
         for lane in range(_BLOCK):
-            for place in range(per_dword):
-                wanted = (dword * per_dword + place) * _BLOCK + lane
+            for slot in range(per_dword):
+                wanted = (dword * per_dword + slot) * _BLOCK + lane
                 source, item = divmod(wanted, per_lane)
                 part, within = divmod(item, per_dword)
                 picks[dword].append((part * _BLOCK + source) * per_dword + within)

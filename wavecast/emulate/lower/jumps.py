@@ -63,9 +63,9 @@ def symbol_value(emitter: WaveEmitter, index: int, text: str, bits: int) -> Any:
             break
     else:
         raise Unsupported(f"{text!r} without a program counter to add it to")
-    place, part = _place(emitter, text, _bytes(instructions[before + 1 : index]) + _LITERAL)
+    address, part = _address(emitter, text, _bytes(instructions[before + 1 : index]) + _LITERAL)
     builder = emitter.builder
-    distance = builder.sub(place, I64(address_of(before + 1)))
+    distance = builder.sub(address, I64(address_of(before + 1)))
     if part == "whole":
         return distance if bits == 64 else builder.trunc(distance, ir.IntType(bits))
     half = builder.and_(builder.lshr(distance, I64(32 if part == "high" else 0)), I64(0xFFFFFFFF))
@@ -88,7 +88,7 @@ def _bytes(instructions: Sequence[Instruction]) -> int:
     return total
 
 
-def _place(emitter: WaveEmitter, text: str, ahead: int) -> tuple[Any, str]:
+def _address(emitter: WaveEmitter, text: str, ahead: int) -> tuple[Any, str]:
     """The address an expression points to, and the part of the distance it takes. A label alone is
     the distance from its literal, as hand-written code uses it: `s_add_i32 s2, label, 4`.
 
@@ -98,24 +98,24 @@ def _place(emitter: WaveEmitter, text: str, ahead: int) -> tuple[Any, str]:
     program = emitter.input.program
     jump = _DIFFERENCE.fullmatch(text)
     if jump is not None:
-        places = [b.start for b in program.blocks if b.label == jump["label"]]
-        if places:
+        labelled = [b.start for b in program.blocks if b.label == jump["label"]]
+        if labelled:
             part = {"&": "low", ">>": "high"}.get(jump["part"] or "", "whole")
-            return I64(address_of(places[0])), part
+            return I64(address_of(labelled[0])), part
     name, relocation, addend = symbol_of(text) or (text, "rel32@lo", 0)
     indirect, part = _PARTS[relocation]
     beyond = addend - ahead
     starts = {block.label: block.start for block in program.blocks} | dict(program.entries)
     if name in starts and not indirect:
         return I64(address_of(starts[name]) + beyond), part
-    places = (
+    offsets = (
         {} if program.data is None else program.data.words if indirect else program.data.symbols
     )
-    if name not in places or (indirect and beyond):
+    if name not in offsets or (indirect and beyond):
         raise Unsupported(f"the symbol {name!r}, which is not in the code object")
     builder = emitter.builder
     base = context_word(builder, emitter.context, state.DATA_BASE)
-    return builder.add(base, I64(places[name] + beyond)), part
+    return builder.add(base, I64(offsets[name] + beyond)), part
 
 
 def lower(emitter: WaveEmitter, instruction: Instruction, block: Block) -> None:

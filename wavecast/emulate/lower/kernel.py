@@ -4,7 +4,7 @@ Scalar registers are local variables of the function, loaded from the wave's sta
 stored on exit, so LLVM keeps them in machine registers. Vector registers stay in memory. Straight
 runs of lane-wise instructions become one loop over strips of lanes (`run.py`); instructions that
 look at other lanes are lowered on the whole wave at once. A barrier ends the function with the
-place to resume at.
+resume point.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class _ObserverListener:
         self._emitter = emitter
 
     def access(
-        self, instruction: Instruction, access: MemoryAccess, place: AccessTarget, rows: Any
+        self, instruction: Instruction, access: MemoryAccess, target: AccessTarget, rows: Any
     ) -> None:
-        self._observer.access(self._emitter, instruction, access, place, rows)
+        self._observer.access(self._emitter, instruction, access, target, rows)
 
     def scalar_access(self, instruction: Instruction, address: Any, size: int) -> None:
         self._observer.scalar_access(self._emitter, instruction, address, size)
@@ -144,8 +144,8 @@ class KernelLowering:
         for position, slot in () if self.input.quick else emitter.scalars.items():
             word = element(builder, emitter.state, state.scalar_word(position), I32)
             builder.store(load(builder, slot, I32), word)
-        place = load(builder, emitter.resume_point, I32)
-        builder.store(place, element(builder, emitter.state, state.ENTRY, I32))
+        resumed_at = load(builder, emitter.resume_point, I32)
+        builder.store(resumed_at, element(builder, emitter.state, state.ENTRY, I32))
         budget = load(builder, self._budget, I64, 8)
         builder.store(budget, element(builder, emitter.context, state.BUDGET, I64))
         builder.ret(load(builder, emitter.status, I32))

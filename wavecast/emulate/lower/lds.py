@@ -1,4 +1,4 @@
-"""LDS instructions: one or two places, atomics, counters, transposing loads, lane exchange."""
+"""LDS instructions: one or two locations, atomics, counters, transposing loads, lane exchange."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime, state, swizzle
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
+from wavecast.emulate.lower.access_targets import constant_row, instruction_offset, lds_target
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.frame import masked_store
-from wavecast.emulate.lower.places import constant_row, instruction_offset, local_place
 from wavecast.emulate.lower.sites import (
     atomic_operation,
     call,
@@ -60,7 +60,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
 
 
 def _offsets(decoded: Decoded, size: int) -> list[int]:
-    """Byte offsets of the places an instruction goes to, `size` bytes each."""
+    """Byte offsets of the locations an instruction goes to, `size` bytes each."""
     form = decoded.opcode.memory_form
     if form.offsets == 1:
         return [instruction_offset(decoded)]
@@ -73,7 +73,7 @@ def _targets(
 ) -> list[AccessTarget]:
     """The targets; what the first of two accesses writes does not change the second."""
     offsets = _offsets(decoded, size)
-    targets = [local_place(emitter, decoded, offset) for offset in offsets]
+    targets = [lds_target(emitter, decoded, offset) for offset in offsets]
     if len(targets) == 2 and overwrites & decoded.operands[1].bits:
         saved = copied_rows(emitter, targets[0].address, 1)
         targets = [AccessTarget("local", saved, offset=target.offset) for target in targets]
@@ -91,12 +91,12 @@ def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     )
     load_ = memory.kind is MemoryKind.LOAD
     overwrites = operands[0].bits if load_ else 0
-    for index, place in enumerate(_targets(emitter, decoded, size, overwrites=overwrites)):
+    for index, target in enumerate(_targets(emitter, decoded, size, overwrites=overwrites)):
         if load_:
             rows = data_rows(emitter, operands[0], index * size // 4)
         else:
             rows = data_rows(emitter, operands[index])
-        call(emitter, instruction, access, place, rows=rows)
+        call(emitter, instruction, access, target, rows=rows)
 
 
 def _split(decoded: Decoded) -> tuple[Operand | None, list[tuple[Operand, OperandRole]]]:
@@ -124,18 +124,18 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     )
     rows = [data_rows(emitter, operand) for operand, _ in data]
     overwrites = returned.bits if returned is not None else 0
-    places = _targets(emitter, decoded, size, overwrites=overwrites)
+    targets = _targets(emitter, decoded, size, overwrites=overwrites)
     if form.offsets == 2 and overwrites & data[1][0].bits:
         rows[1] = copied_rows(emitter, rows[1], size // 4)
-    for index, place in enumerate(places):
+    for index, target in enumerate(targets):
         result = None
         if returned is not None:
             result = data_rows(emitter, returned, index * size // 4)
         if form.offsets == 2:
-            call(emitter, instruction, access, place, rows=rows[index], result=result)
+            call(emitter, instruction, access, target, rows=rows[index], result=result)
             continue
         first, second = (rows[1], rows[0]) if form.comparand_first else (rows[0], rows[-1])
-        call(emitter, instruction, access, place, rows=first, other=second, result=result)
+        call(emitter, instruction, access, target, rows=first, other=second, result=result)
 
 
 def _count(emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -148,14 +148,14 @@ def _count(emitter: WaveEmitter, instruction: Instruction) -> None:
     words = (state.LDS_BASE, state.LDS_BYTES)
     base, limit = (context_word(builder, emitter.context, word) for word in words)
     start = builder.zext(builder.and_(emitter.special("m0", 32), I32(0xFFFF)), I64)
-    place = builder.add(start, I64(instruction_offset(decoded)))
-    in_bounds = builder.icmp_unsigned("<=", builder.add(place, I64(4)), limit)
+    inset = builder.add(start, I64(instruction_offset(decoded)))
+    in_bounds = builder.icmp_unsigned("<=", builder.add(inset, I64(4)), limit)
     lanes = emitter.layout.lanes
     with builder.goto_entry_block():
         old = builder.alloca(I32)
     builder.store(I32(0), old)
     with builder.if_then(in_bounds):
-        pointer = builder.inttoptr(builder.add(base, place), PTR)
+        pointer = builder.inttoptr(builder.add(base, inset), PTR)
         value = load(builder, pointer, I32, 1)
         builder.store(value, old)
         active = builder.ctpop(emitter.exec_mask())
@@ -181,10 +181,14 @@ def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
     if not emitter.input.capabilities.lds_transpose_lanes:
         raise Unsupported("transposing loads of this target")
     builder, lanes, dwords = emitter.builder, emitter.layout.lanes, memory.bytes // 4
-    place = local_place(emitter, decoded, instruction_offset(decoded))
+    target = lds_target(emitter, decoded, instruction_offset(decoded))
     loaded, moved = local_rows(emitter, dwords), local_rows(emitter, dwords)
     call(
-        emitter, instruction, MemoryAccess("load", "local", lanes, memory.bytes), place, rows=loaded
+        emitter,
+        instruction,
+        MemoryAccess("load", "local", lanes, memory.bytes),
+        target,
+        rows=loaded,
     )
     bits = decoded.opcode.memory_form.transpose
     exchange = MemoryAccess("transpose", "lanes", lanes, memory.bytes, f"b{bits}")

@@ -43,7 +43,7 @@ class _Chain:
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """An operand that has been read: the registers it came from, its place in the room."""
+    """An operand that has been read: the registers it came from, its offset in the room."""
 
     registers: int
     offset: int
@@ -171,9 +171,9 @@ class MatrixGroup:
             return known.offset
         offset, self._used = self._used, self._used + size
         self._arrays[key] = _Array(functools.reduce(operator.or_, bits), offset)
-        place = element(emitter.builder, self._space(), offset, I8)
+        array = element(emitter.builder, self._space(), offset, I8)
         rows = [self._rows(decoded, name) for name in names]
-        emitter.builder.call(called, [place, *rows])
+        emitter.builder.call(called, [array, *rows])
         return offset
 
     def _outlined(

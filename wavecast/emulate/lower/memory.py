@@ -5,8 +5,8 @@ from __future__ import annotations
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import lds, scalar_memory
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
+from wavecast.emulate.lower.access_targets import access_target
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.places import place_of
 from wavecast.emulate.lower.sites import (
     atomic_operation,
     call,
@@ -69,18 +69,18 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         raise Unsupported(f"{memory.kind.value} of {memory.space.value} memory")
 
 
-def _each_place(emitter: WaveEmitter, instruction: Instruction, emit: object) -> None:
+def _each_target(emitter: WaveEmitter, instruction: Instruction, emit: object) -> None:
     """Emit the access; for a descriptor that may be the one of scratch, both kinds of it."""
     assert callable(emit)
-    place = place_of(emitter, instruction)
-    if place.private is None:
-        emit(place)
+    target = access_target(emitter, instruction)
+    if target.private is None:
+        emit(target)
         return
-    with emitter.builder.if_else(place.is_private) as (scratch, memory):
+    with emitter.builder.if_else(target.is_private) as (scratch, memory):
         with scratch:
-            emit(place.private)
+            emit(target.private)
         with memory:
-            emit(place)
+            emit(target)
 
 
 def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -89,12 +89,12 @@ def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     letters = shape_letters(instruction.decoded)
     rows = data_rows(emitter, data_operands(instruction.decoded)[0][0])
 
-    def emit(place: AccessTarget) -> None:
+    def emit(target: AccessTarget) -> None:
         lanes = emitter.layout.lanes
-        access = MemoryAccess(memory.kind.value, place.mode, lanes, memory.bytes, letters)
-        call(emitter, instruction, access, place, rows=rows)
+        access = MemoryAccess(memory.kind.value, target.mode, lanes, memory.bytes, letters)
+        call(emitter, instruction, access, target, rows=rows)
 
-    _each_place(emitter, instruction, emit)
+    _each_target(emitter, instruction, emit)
 
 
 def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -115,11 +115,11 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     element = role.type if operation == "pk_add" else role.type.partition("x")[0]
     detail = ("r" if returned else "n") + element
 
-    def emit(place: AccessTarget) -> None:
-        access = MemoryAccess(operation, place.mode, lanes, memory.bytes, detail)
-        call(emitter, instruction, access, place, rows=rows, other=other, result=result)
+    def emit(target: AccessTarget) -> None:
+        access = MemoryAccess(operation, target.mode, lanes, memory.bytes, detail)
+        call(emitter, instruction, access, target, rows=rows, other=other, result=result)
 
-    _each_place(emitter, instruction, emit)
+    _each_target(emitter, instruction, emit)
 
 
 def _to_lds(emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -136,8 +136,8 @@ def _to_lds(emitter: WaveEmitter, instruction: Instruction) -> None:
     rows = builder.inttoptr(start, PTR)
     letters = "s" if instruction.opcode.memory_form.sign_extended else "n"
 
-    def emit(place: AccessTarget) -> None:
-        access = MemoryAccess("tolds", place.mode, emitter.layout.lanes, memory.bytes, letters)
-        call(emitter, instruction, access, place, rows=rows)
+    def emit(target: AccessTarget) -> None:
+        access = MemoryAccess("tolds", target.mode, emitter.layout.lanes, memory.bytes, letters)
+        call(emitter, instruction, access, target, rows=rows)
 
-    _each_place(emitter, instruction, emit)
+    _each_target(emitter, instruction, emit)

@@ -57,7 +57,7 @@ class RegisterField:
 
     @property
     def mask(self) -> int:
-        """The bits in their place."""
+        """The bits at their position."""
         return ((1 << self.width) - 1) << self.first
 
 

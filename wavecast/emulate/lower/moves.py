@@ -67,13 +67,13 @@ def _line(out: Outlined, first: Any) -> None:
             return
         dwords = transpose.piece_lanes(out.access.dwords) * out.access.dwords
         total = _RUN * out.access.dwords
-        places = [element(builder, pointer, place, I32) for place in range(0, total, dwords)]
+        parts = [element(builder, pointer, at, I32) for at in range(0, total, dwords)]
         if out.access.action == "load":
-            _load_pieces(out, start, [[place] for place in places])
+            _load_pieces(out, start, [[part] for part in parts])
             return
         pieces = transpose.to_pieces(builder, _rows(out, start, _RUN))
-        for piece, place in zip(pieces, places, strict=True):
-            builder.store(piece, place, align=1)
+        for piece, part in zip(pieces, parts, strict=True):
+            builder.store(piece, part, align=1)
 
 
 def _scattered(out: Outlined, quick: Span) -> None:
@@ -91,9 +91,9 @@ def _gather(out: Outlined, quick: Span) -> None:
     builder, each = out.builder, transpose.piece_lanes(out.access.dwords)
     with out.counted(out.lanes // _RUN) as run:
         start = builder.mul(run, I64(_RUN))
-        places = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
-        _prefetch(out, places)
-        _load_pieces(out, start, [places[at : at + each] for at in range(0, _RUN, each)])
+        pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
+        _prefetch(out, pointers)
+        _load_pieces(out, start, [pointers[at : at + each] for at in range(0, _RUN, each)])
 
 
 def _prefetch(out: Outlined, pointers: list[Any]) -> None:
@@ -110,14 +110,14 @@ def _prefetch(out: Outlined, pointers: list[Any]) -> None:
         builder.call(function, [ahead, I32(0), I32(2), I32(1)])  # to read, second level, data
 
 
-def _load_pieces(out: Outlined, start: Any, places: list[list[Any]]) -> None:
-    """Load `_RUN` lanes of two to four dwords from `start` on; `places` points to the equal parts
+def _load_pieces(out: Outlined, start: Any, pointers: list[list[Any]]) -> None:
+    """Load `_RUN` lanes of two to four dwords from `start` on; `pointers` points to the equal parts
     of each piece."""
     builder, count = out.builder, out.access.dwords
-    kind = ir.VectorType(I32, transpose.piece_lanes(count) * count // len(places[0]))
+    kind = ir.VectorType(I32, transpose.piece_lanes(count) * count // len(pointers[0]))
     slots = [out.slot(out.rows, index, start) for index in range(count)]
     pieces = []
-    for parts in places:
+    for parts in pointers:
         loaded = [builder.load(pointer, align=1, typ=kind) for pointer in parts]
         pieces.append(transpose.joined(builder, loaded))
     for value, slot in zip(transpose.to_rows(builder, pieces, count), slots, strict=True):
@@ -236,11 +236,11 @@ def _dead_dwords(out: Outlined, found: Resolved, lane: Any, slots: list[Any]) ->
             builder.store(I32(0), slot)
         end = builder.add(inset, I64(4 * index + 4))
         with builder.if_then(builder.icmp_unsigned("<=", end, out.limit), likely=False):
-            place = builder.add(address, I64(4 * index))
-            good = is_known(builder, out.context, place, I64(4))
+            dword_address = builder.add(address, I64(4 * index))
+            good = is_known(builder, out.context, dword_address, I64(4))
             with builder.if_then(builder.not_(good)):
-                out.fault(lane, place)
-            pointer = builder.inttoptr(place, PTR)
+                out.fault(lane, dword_address)
+            pointer = builder.inttoptr(dword_address, PTR)
             if loads:
                 builder.store(load(builder, pointer, I32, 1), slot)
             else:
@@ -269,10 +269,10 @@ def build_to_lds(out: Outlined) -> None:
     step, size = I64(out.access.lds_step), I64(4 * out.access.dwords)
 
     def put(lane: Any, value: Any) -> None:
-        place = builder.add(offset, builder.mul(lane, step))
-        in_bounds = builder.icmp_unsigned("<=", builder.add(place, size), limit)
+        inset = builder.add(offset, builder.mul(lane, step))
+        in_bounds = builder.icmp_unsigned("<=", builder.add(inset, size), limit)
         with builder.if_then(in_bounds, likely=True):
-            pointer = builder.inttoptr(builder.add(base, place), PTR)
+            pointer = builder.inttoptr(builder.add(base, inset), PTR)
             builder.store(value, pointer, align=1)
 
     with out.each_lane(found.live) as lane:
@@ -304,11 +304,11 @@ def _copy(out: Outlined, quick: Span, target: Any) -> None:
     together = _VECTOR // count if 4 * count == out.access.lds_step else 1
     with out.counted(out.lanes // together) as group:
         start = builder.mul(group, I64(together))
-        places = [quick.address(builder.add(start, I64(lane))) for lane in range(together)]
-        _prefetch(out, places)
-        parts = [_loaded(out, pointer) for pointer in places]
-        place = element(builder, target, builder.mul(start, I64(out.access.lds_step)), I8)
-        builder.store(transpose.joined(builder, parts), place, align=1)
+        pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(together)]
+        _prefetch(out, pointers)
+        parts = [_loaded(out, pointer) for pointer in pointers]
+        first = element(builder, target, builder.mul(start, I64(out.access.lds_step)), I8)
+        builder.store(transpose.joined(builder, parts), first, align=1)
 
 
 __all__ = ["build_move", "build_to_lds"]

@@ -1,6 +1,6 @@
 """What a mode adds to the native code of a kernel: sanitizers and traces watch through this.
 
-Methods emit code at the builder's place, ahead of what they are told about; without observers no
+Methods emit code at the builder's position, ahead of what they are told about; without observers no
 code is emitted. Results of lane-wise instructions that wait in a run (`run.py`) are not in their
 rows yet when `before` is called for a later instruction of the run, nor are those of matrix
 instructions that wait (`matrix.py`); an observer that needs them calls `emitter.settle()`.
@@ -39,7 +39,7 @@ class Observer:
         emitter: WaveEmitter,
         instruction: Instruction,
         access: MemoryAccess,
-        place: AccessTarget,
+        target: AccessTarget,
         rows: Any,
     ) -> None:
         """Ahead of an access of vector memory or LDS. `rows` is a pointer to the data registers;
@@ -84,11 +84,11 @@ class Observers(Observer):
         emitter: WaveEmitter,
         instruction: Instruction,
         access: MemoryAccess,
-        place: AccessTarget,
+        target: AccessTarget,
         rows: Any,
     ) -> None:
         for observer in self.observers:
-            observer.access(emitter, instruction, access, place, rows)
+            observer.access(emitter, instruction, access, target, rows)
 
     def scalar_access(
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int

@@ -69,22 +69,22 @@ def call(
     emitter: WaveEmitter,
     instruction: Instruction,
     access: MemoryAccess,
-    place: AccessTarget,
+    target: AccessTarget,
     *,
     rows: Any,
     other: Any = None,
     result: Any = None,
 ) -> None:
     """Call an outlined access and leave the wave when it fails."""
-    emitter.listener.access(instruction, access, place, rows)
+    emitter.listener.access(instruction, access, target, rows)
     builder = emitter.builder
     function = runtime.declare(emitter.module, access)
     failed = builder.call(
         function,
         [
             emitter.context, rows, rows if other is None else other,
-            rows if result is None else result, place.address, place.base, place.limit,
-            place.offset, emitter.exec_mask(),
+            rows if result is None else result, target.address, target.base, target.limit,
+            target.offset, emitter.exec_mask(),
         ],
     )  # fmt: skip
     if access.mode == "local" and access.action in ("load", "store"):

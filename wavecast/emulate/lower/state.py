@@ -50,8 +50,8 @@ FAULT_LANE: Final = 8  # lane and address of an access that failed
 FAULT_ADDRESS: Final = 9
 WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest
 WAVE: Final = 11  # number of the wave within it
-TURN: Final = 12  # barriers the workgroup has passed
-SIGNALLED: Final = 13  # workgroup + 1 and TURN of the last signal with a result
+PHASE: Final = 12  # barrier phase: barriers the workgroup has passed
+SIGNALLED: Final = 13  # workgroup + 1 and PHASE of the last signal with a result
 MODE: Final = 16  # first word that belongs to the mode of execution
 CONTEXT_WORDS: Final = 64
 

@@ -182,8 +182,8 @@ class SourceConverter:
                     scaled[lane] = self._scale(job, scale_base, lane)
                 value = self.builder.fmul(value, scaled[lane])
             offset = self._position(job, found.elements[number])
-            place = self.builder.add(base, I64(offset))
-            address = element(self.builder, scratch, place, self.item)
+            index = self.builder.add(base, I64(offset))
+            address = element(self.builder, scratch, index, self.item)
             self.builder.store(value, address, align=4)
 
     def _value(self, reader: Reader, job: SourceJob, number: int, depth: int) -> Any:
@@ -239,8 +239,8 @@ def convert_index(
     found = walk(layout, shape.m, shape.k // GROUP, 1, width)
     module = builder.module
     lane_table = constant_table(module, "index", [lane for lane, _ in found.strips])
-    group_table = constant_table(module, "index", [place[1] for _, place in found.strips])
-    rows_table = constant_table(module, "index", [place[0] for _, place in found.strips])
+    group_table = constant_table(module, "index", [origin[1] for _, origin in found.strips])
+    rows_table = constant_table(module, "index", [origin[0] for _, origin in found.strips])
     with counted_loop(builder, len(found.strips)) as strip:
         reader = Reader(builder, pointer, spec.lanes, width)
         reader.start(table_entry(builder, lane_table, strip))
@@ -256,6 +256,6 @@ def convert_index(
                 lifted = builder.add(position, splat(builder, first, width))
                 value = builder.mul(lifted, constant(shape.n, 32, width))
                 stored = builder.add(builder.mul(this, I64(2)), I64(slot))
-                place = builder.add(builder.mul(stored, I64(shape.m)), row_base)
-                place = builder.add(place, I64(row))
-                builder.store(value, element(builder, scratch, place, I32), align=4)
+                index = builder.add(builder.mul(stored, I64(shape.m)), row_base)
+                index = builder.add(index, I64(row))
+                builder.store(value, element(builder, scratch, index, I32), align=4)

@@ -163,8 +163,8 @@ class Product:
 
         def part(first: Any, running: list[list[Any]]) -> list[list[Any]]:
             for k in range(step):
-                place = self.builder.add(first, I64(k))
-                running = self._step(arrays, running, a_base, b_base, place)
+                current = self.builder.add(first, I64(k))
+                running = self._step(arrays, running, a_base, b_base, current)
             return running
 
         if depth == step:
@@ -183,27 +183,27 @@ class Product:
             shared = self._b_row(arrays, first)
         found = []
         for row, running in enumerate(sums):
-            place = builder.add(a_first, I64(row))
+            index = builder.add(a_first, I64(row))
             b_row = shared
             if b_row is None:
-                b_row = self._b_row(arrays, self._selected(arrays, b_base, place))
-            address = element(builder, arrays.a, place, self.item)
+                b_row = self._b_row(arrays, self._selected(arrays, b_base, index))
+            address = element(builder, arrays.a, index, self.item)
             value = load(builder, address, self.item)
             factor = splat(builder, value, self.width)
             pairs = zip(running, b_row, strict=True)
             found.append([self._multiply_add(factor, b, total) for total, b in pairs])
         return found
 
-    def _selected(self, arrays: Arrays, b_base: Any, place: Any) -> Any:
-        address = element(self.builder, arrays.offsets, place, I32)
+    def _selected(self, arrays: Arrays, b_base: Any, index: Any) -> Any:
+        address = element(self.builder, arrays.offsets, index, I32)
         offset = self.builder.zext(load(self.builder, address, I32), I64)
         return self.builder.add(b_base, offset)
 
     def _b_row(self, arrays: Arrays, first: Any) -> list[Any]:
         found = []
         for vector in range(self.tile.vectors):
-            place = self.builder.add(first, I64(vector * self.width))
-            address = element(self.builder, arrays.b, place, self.item)
+            index = self.builder.add(first, I64(vector * self.width))
+            address = element(self.builder, arrays.b, index, self.item)
             found.append(load(self.builder, address, self.results.kind))
         return found
 

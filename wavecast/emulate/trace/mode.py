@@ -38,12 +38,12 @@ class TraceMode:
 
     `memory`: transactions and bank conflicts of every memory instruction. `workgroups`: the only
     ones to count (default: all), and with `only` the only ones to run; by number, x fastest, or by
-    place. `streams`: workgroups whose waves are recorded with every address, or how many to spread
-    over the grid; `limit_bytes` bounds the recordings of a launch, `limit_entries` those of a wave:
-    the blocks it enters and its accesses together. `reduce` makes of the accesses of streams, some
-    at a time and as they come, what `Trace.reduced` then holds instead. `traces` collects one
-    `Trace` per launch, also of those that broke off, or with `together` one for all launches of the
-    same code with the same grid: programs of very many launches need that.
+    coordinates. `streams`: workgroups whose waves are recorded with every address, or how many,
+    distributed over the grid; `limit_bytes` bounds the recordings of a launch, `limit_entries`
+    those of a wave: the blocks it enters and its accesses together. `reduce` makes of the accesses
+    of streams, some at a time and as they come, what `Trace.reduced` then holds instead. `traces`
+    collects one `Trace` per launch, also of those that broke off, or with `together` one for all
+    launches of the same code with the same grid: programs of very many launches need that.
 
     Raises UsageError for an empty choice, and at a launch for a workgroup outside the grid.
     """

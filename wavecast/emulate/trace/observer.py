@@ -55,8 +55,8 @@ class TraceObserver(Observer):
         group = word(WORKGROUP)
         find = _find_function(emitter.module)
         length = word(layout.COUNTED_LENGTH)
-        place = builder.call(find, [word(layout.COUNTED, PTR), length, group])
-        outside = builder.icmp_signed("<", place, I64(0))
+        position = builder.call(find, [word(layout.COUNTED, PTR), length, group])
+        outside = builder.icmp_signed("<", position, I64(0))
         others = builder.and_(outside, builder.icmp_unsigned("!=", length, I64(0)))
         self.counters = builder.select(
             others, word(layout.DISCARDED, PTR), word(layout.COUNTERS, PTR)
@@ -64,9 +64,9 @@ class TraceObserver(Observer):
         if not self.streams:
             return
         length = word(layout.SAMPLED_LENGTH)
-        place = builder.call(find, [word(layout.SAMPLED, PTR), length, group])
-        self.recording = builder.icmp_signed(">=", place, I64(0))
-        stream = builder.add(builder.mul(place, word(layout.WAVES)), word(WAVE))
+        position = builder.call(find, [word(layout.SAMPLED, PTR), length, group])
+        self.recording = builder.icmp_signed(">=", position, I64(0))
+        stream = builder.add(builder.mul(position, word(layout.WAVES)), word(WAVE))
         builder.store(stream, element(builder, emitter.context, layout.STREAM, I64), align=8)
         entry = builder.or_(builder.trunc(stream, I32), I32(layout.STREAM_BIT))
         with builder.if_then(self.recording, likely=False):
@@ -106,15 +106,15 @@ class TraceObserver(Observer):
         emitter: WaveEmitter,
         instruction: Instruction,
         access: MemoryAccess,
-        place: AccessTarget,
+        target: AccessTarget,
         rows: Any,
     ) -> None:
         del rows
         if self.memory:
-            self._count(emitter, instruction, access, place)
+            self._count(emitter, instruction, access, target)
         if self.streams:
             with self._room(emitter):
-                self._record(emitter, instruction, access.mode, access.bytes, place)
+                self._record(emitter, instruction, access.mode, access.bytes, target)
 
     def scalar_access(
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
@@ -125,8 +125,8 @@ class TraceObserver(Observer):
             self._scalar_lines(emitter, instruction, address, size, first)
         if self.streams and first:
             with self._room(emitter):
-                place = AccessTarget("scalar", emitter.spare, base=address)
-                self._record(emitter, instruction, "scalar", size, place)
+                target = AccessTarget("scalar", emitter.spare, base=address)
+                self._record(emitter, instruction, "scalar", size, target)
 
     # parts
 
@@ -156,7 +156,7 @@ class TraceObserver(Observer):
         emitter: WaveEmitter,
         instruction: Instruction,
         access: MemoryAccess,
-        place: AccessTarget,
+        target: AccessTarget,
     ) -> None:
         """Count the transactions, or the passes through the banks, of an access."""
         assert instruction.memory is not None
@@ -170,7 +170,7 @@ class TraceObserver(Observer):
             found = phases(self.target, access.bytes, use == "write", access.lanes, self.banks)
             known = digest(found.groups, found.banks)[:16]
             build = partial(passes.build, phases=found)
-        _call(emitter, seen, known, build, place, slots)
+        _call(emitter, seen, known, build, target, slots)
 
     def _record(
         self,
@@ -178,11 +178,11 @@ class TraceObserver(Observer):
         instruction: Instruction,
         mode: str,
         size: int,
-        place: AccessTarget,
+        target: AccessTarget,
     ) -> None:
         seen = MemoryAccess("record", mode, emitter.layout.lanes, size)
         number = emitter.builder.inttoptr(I64(instruction.index), PTR)
-        _call(emitter, seen, "", record.build, place, number)
+        _call(emitter, seen, "", record.build, target, number)
 
     def _scalar_lines(
         self,
@@ -213,7 +213,7 @@ def _call(
     access: MemoryAccess,
     known: str,
     build: Callable[[Outlined], None],
-    place: AccessTarget,
+    target: AccessTarget,
     rows: Any,
 ) -> None:
     """Call an outlined function that looks at an access; `known` names what else it depends on."""
@@ -227,8 +227,8 @@ def _call(
     emitter.builder.call(
         runtime.outline(emitter.module, name, kind, recipe),
         [
-            emitter.context, rows, rows, rows, place.address, place.base, place.limit,
-            place.offset, emitter.exec_mask(),
+            emitter.context, rows, rows, rows, target.address, target.base, target.limit,
+            target.offset, emitter.exec_mask(),
         ],
     )  # fmt: skip
 
@@ -241,7 +241,7 @@ def _internal(module: ir.Module, name: str, result: ir.Type, *kinds: ir.Type) ->
 
 
 def _find_function(module: ir.Module) -> ir.Function:
-    """`i64 find(ptr numbers, i64 length, i64 number)`: its place in a sorted list, or -1."""
+    """`i64 find(ptr numbers, i64 length, i64 number)`: its index in a sorted list, or -1."""
     found = module.globals.get("trace.find")
     if found is not None:
         return found

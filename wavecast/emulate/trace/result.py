@@ -16,7 +16,7 @@ from wavecast.isa.program import Kernel, Program
 class MemoryCounts:
     """One memory instruction over all waves counted.
 
-    A request is one access by a wave with some lane active; instructions that go to two places
+    A request is one access by a wave with some lane active; instructions that go to two locations
     (`ds_read2`) make two. `lanes` and the following are sums over requests. `blocks_32`,
     `blocks_64` and `blocks_128` count the different aligned blocks of so many bytes that the lanes
     of one request touch; out-of-bounds lanes of buffers and LDS touch nothing. `contiguous` counts

@@ -11,7 +11,7 @@ from wavecast.errors import UsageError
 
 Grid = tuple[int, int, int]
 Workgroup = int | tuple[int, ...]
-"""A workgroup by its number, x fastest, or by its place (x), (x, y) or (x, y, z)."""
+"""A workgroup by its number, x fastest, or by its coordinates (x), (x, y) or (x, y, z)."""
 
 
 def numbers(grid: Grid, chosen: Iterable[Workgroup]) -> np.ndarray:
@@ -20,7 +20,7 @@ def numbers(grid: Grid, chosen: Iterable[Workgroup]) -> np.ndarray:
 
 
 def sampled(grid: Grid, count: int, among: np.ndarray | None) -> np.ndarray:
-    """The numbers of `count` workgroups spread over the grid, or over those of `among`."""
+    """The numbers of `count` workgroups distributed over the grid, or over those of `among`."""
     if among is not None:
         picked = [among[(2 * n + 1) * len(among) // (2 * count)] for n in range(count)]
         return np.unique(np.array(picked, np.int64))

@@ -57,8 +57,8 @@ def address_row(emitter: WaveEmitter, decoded: Decoded) -> Any:
     return emitter.row(emitter.layout.row((bits & -bits).bit_length() - 1))
 
 
-def place_of(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
-    """The place a global, flat, scratch or buffer access goes to."""
+def access_target(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
+    """The target of a global, flat, scratch or buffer access."""
     decoded = instruction.decoded
     assert decoded.memory is not None
     if decoded.memory.space is Space.BUFFER:
@@ -99,7 +99,7 @@ def _scaled(emitter: WaveEmitter, address: Any, size: int) -> Any:
 
 
 def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
-    """A place in the buffer of a descriptor."""
+    """A target in the buffer of a descriptor."""
     decoded, builder = instruction.decoded, emitter.builder
     resource, shift = named(decoded, OperandKind.RESOURCE), named(decoded, OperandKind.OFFSET)
     assert resource is not None
@@ -128,8 +128,8 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     return AccessTarget("buffer", address, descriptor.base, limit, offset, scratch, is_private)
 
 
-def local_place(emitter: WaveEmitter, decoded: Decoded, offset: int) -> AccessTarget:
-    """A place in LDS. Forms addressed by lane number start at M0."""
+def lds_target(emitter: WaveEmitter, decoded: Decoded, offset: int) -> AccessTarget:
+    """A target in LDS. Forms addressed by lane number start at M0."""
     amount: Any = I64(offset)
     if decoded.opcode.memory_form.by_lane:
         start = emitter.builder.and_(emitter.special("m0", 32), I32(0xFFFF))
@@ -138,10 +138,10 @@ def local_place(emitter: WaveEmitter, decoded: Decoded, offset: int) -> AccessTa
 
 
 __all__ = [
+    "access_target",
     "address_row",
     "constant_row",
     "instruction_offset",
-    "local_place",
+    "lds_target",
     "named",
-    "place_of",
 ]

@@ -1,0 +1,124 @@
+"""An access of global memory in a shadow function: its range, its atomicity, its record.
+
+Reads the table of ranges and what the wave has issued and done. Stores no records, emits no
+findings and calls no clocks: `global_quick.py`, `global_races.py` and `global_releases.py` do.
+
+Traits of an access: its atomicity (a digit); `clocks.ORDERS`; `v` where it counts as a store in its
+stream; `r` releases; `w` observes; `z` updates nothing with a zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wavecast.emulate.check import log
+from wavecast.emulate.check.atomicity import Atomicity
+from wavecast.emulate.check.counters import DONE, ISSUED, LOAD, STORE, STREAMS
+from wavecast.emulate.check.records import (
+    ATOMICITY,
+    BYTES,
+    INSTRUCTION,
+    LOADER,
+    NUMBER,
+    RELEASES,
+    STREAM,
+    TABLE_WORDS,
+    WAVE,
+)
+from wavecast.emulate.check.shadow import Watched, together
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.addresses import Resolved, range_of
+from wavecast.emulate.lower.values import I64, PTR, element, load
+
+SCALAR = "scalar"
+"""Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
+but records."""
+COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
+
+
+class GlobalAccess:
+    """One access: who does it, and the arrays of records of its first lane's range."""
+
+    def __init__(self, watched: Watched, lanes: Resolved) -> None:
+        self.watched, self.out, self.lanes = watched, watched.out, lanes
+        out, builder = self.out, self.out.builder
+        self.me = builder.add(watched.workgroup, I64(1))
+        self.wave = builder.add(watched.wave, I64(1))
+        self.shadows = watched.word(log.SHADOWS, PTR)
+        self.ranges = watched.word(state.RANGES, PTR)
+        self.start, self.stop = out.room(I64, I64(0)), out.room(I64, I64(0))
+        self.arrays = [out.room(I64, I64(0)) for _ in range(RELEASES + 1)]
+        self._settle()
+        self.atomicity = self._atomicity()
+
+    def _settle(self) -> None:
+        """Find the range of the first lane, in which the others are looked for first."""
+        out, builder, found = self.out, self.out.builder, self.lanes
+        with builder.if_then(builder.icmp_unsigned("!=", found.live, out.mask(0)), likely=True):
+            lane = out.lowest(found.live)
+            address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+            index = range_of(builder, out.context, address, I64(1))
+            known = builder.icmp_signed(">=", index, I64(0))
+            with builder.if_then(known, likely=True):
+                for slot, pointer in (
+                    (self.start, self.bound(index, 0)),
+                    (self.stop, self.bound(index, 1)),
+                    *((slot, self.array(index, n)) for n, slot in enumerate(self.arrays)),
+                ):
+                    builder.store(load(builder, pointer, I64, 8), slot)
+
+    def bound(self, index: Any, which: int) -> Any:
+        """The slot of the first (0) or end (1) address of a known range."""
+        builder = self.out.builder
+        twice = builder.shl(index, I64(1))
+        return element(builder, self.ranges, builder.add(twice, I64(which)), I64)
+
+    def array(self, index: Any, which: int) -> Any:
+        """The slot with the pointer to an array of records of a known range."""
+        builder = self.out.builder
+        row = builder.mul(index, I64(TABLE_WORDS))
+        return element(builder, self.shadows, builder.add(row, I64(which)), I64)
+
+    def tracked(self) -> Any:
+        """Whether releases of the first lane's range are kept (i1)."""
+        kept = self.out.get(self.arrays[RELEASES], I64)
+        return self.out.builder.icmp_unsigned("!=", kept, I64(0))
+
+    def _atomicity(self) -> Any:
+        """How atomic this access is, i64: a store that may be a release is known by its waits."""
+        watched, builder = self.watched, self.out.builder
+        stated = I64(int(watched.traits[0]))
+        if RELEASES_TRAIT not in watched.traits or not watched.plain_store:
+            return stated
+        if watched.traits[0] != str(int(Atomicity.UNMARKED)):
+            return stated
+        words = watched.word(log.PROGRESS, PTR)
+        total = I64(0)
+        for stream in (LOAD, STORE):
+            at = builder.add(builder.mul(watched.wave, I64(STREAMS)), I64(stream))
+            issued, done = (
+                load(builder, element(builder, words, builder.add(at, I64(first)), I64), I64, 8)
+                for first in (ISSUED, DONE)
+            )
+            total = builder.add(total, builder.sub(issued, done))
+        waited = builder.icmp_unsigned("==", total, I64(1))  # this store itself
+        release = builder.and_(waited, self.tracked())
+        return builder.select(release, I64(Atomicity.RELEASING), stated)
+
+    def who(self, bytes_: Any) -> Any:
+        """The first word of a record of this access."""
+        builder, watched = self.out.builder, self.watched
+        stream = STORE if COUNTED_AS_STORE in watched.traits else LOAD
+        return together(
+            builder, self.me, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
+            ATOMICITY.at(builder, self.atomicity), I64(stream << STREAM.first),
+            INSTRUCTION.at(builder, watched.instruction),
+        )  # fmt: skip
+
+    def numbers(self, loader: Any) -> Any:
+        """The second word of a record of this access."""
+        number = NUMBER.at(self.out.builder, self.watched.memory_number)
+        return self.out.builder.or_(number, LOADER.at(self.out.builder, loader))
+
+
+__all__ = ["COUNTED_AS_STORE", "OBSERVES", "RELEASES_TRAIT", "SCALAR", "ZERO", "GlobalAccess"]

@@ -1,0 +1,272 @@
+"""Races in global memory: the records of a dword against the access at hand.
+
+The dwords of known ranges have two records (`records.py`), compared by `order.py`. Emits the
+findings and the records of the access; a plain store also ends the releases of its dword. Calls no
+events of the clocks (`global_releases.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wavecast.emulate.check import clocks, order
+from wavecast.emulate.check.atomicity import Atomicity
+from wavecast.emulate.check.global_access import ZERO, GlobalAccess
+from wavecast.emulate.check.records import (
+    ATOMICITY,
+    BYTES,
+    GROUP,
+    INSTRUCTION,
+    LOADER,
+    MANY,
+    NUMBER,
+    READ_NUMBERS,
+    READS,
+    RELEASES,
+    WAVE,
+    WRITE_NUMBERS,
+    WRITES,
+)
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.shadow import (
+    READ_AFTER_WRITE,
+    WRITE_AFTER_READ,
+    WRITE_AFTER_WRITE,
+    Findings,
+    lane_conflict,
+)
+from wavecast.emulate.lower.addresses import range_of
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
+
+_ONES = (1 << 64) - 1
+
+
+class GlobalRaces:
+    """The findings of one access."""
+
+    def __init__(self, access: GlobalAccess) -> None:
+        self.access, self.out = access, access.out
+        out = access.out
+        self.between = Findings(out, Kind.WORKGROUP_RACE)
+        self.within = Findings(out, Kind.GLOBAL_RACE)
+        self.replicas = Findings(out, Kind.REPLICATED_READ)
+        self.same = Findings(out, Kind.SAME_VALUE)
+        self.lane_race = Findings(out, Kind.LANE_RACE)
+
+    def touch(self, lane: Any, address: Any) -> None:
+        """Check and record the dwords of one lane."""
+        out, builder = self.out, self.out.builder
+        index = range_of(builder, out.context, address, I64(1))
+        known = builder.icmp_signed(">=", index, I64(0))
+        with builder.if_then(known, likely=True):
+            start = load(builder, self.access.bound(index, 0), I64, 8)
+            stop = load(builder, self.access.bound(index, 1), I64, 8)
+            arrays = [
+                load(builder, self.access.array(index, n), PTR, 8) for n in range(RELEASES + 1)
+            ]
+            inset = builder.sub(address, start)
+            first = builder.lshr(inset, I64(2))
+            bytes_ = self.access.watched.bytes_of(address)
+            watched = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[WRITES], I64), I64(0))
+            for number in range(out.access.dwords):
+                dword_address = builder.add(address, I64(4 * number))
+                fits = builder.icmp_unsigned("<", dword_address, stop)
+                with builder.if_then(fits, likely=True), builder.if_then(watched):
+                    dword = builder.add(first, I64(number))
+                    self._dword(lane, number, dword_address, arrays, dword, bytes_)
+
+    def _dword(
+        self, lane: Any, index: int, dword_address: Any, arrays: list[Any], dword: Any, bytes_: Any
+    ) -> None:
+        watched, builder = self.access.watched, self.out.builder
+        slots = [element(builder, base, dword, I64) for base in arrays[:RELEASES]]
+        written, write_number, read, read_number = (load(builder, s, I64, 8) for s in slots)
+        changes = watched.changes(lane, index, builder.inttoptr(dword_address, PTR))
+        mine = self._effective(lane)
+        self._written(lane, dword_address, (written, write_number), read, bytes_, changes, mine)
+        if not watched.stores:
+            self._read(slots, read, bytes_)
+            return
+        self._lanes(lane, index, dword_address, written, write_number, bytes_)
+        overlap = builder.and_(BYTES.of(builder, read), bytes_)
+        clash = builder.and_(builder.icmp_unsigned("!=", overlap, I64(0)), changes)
+        self._judge(
+            lane,
+            dword_address,
+            (read, read_number),
+            clash,
+            WRITE_AFTER_READ,
+            mine,
+            written,
+            write_number,
+        )
+        own = builder.icmp_unsigned("==", GROUP.of(builder, read), self.access.me)
+        loader = builder.select(own, LOADER.of(builder, read_number), I64(0))
+        builder.store(self.access.who(bytes_), slots[WRITES], align=8)
+        builder.store(self.access.numbers(loader), slots[WRITE_NUMBERS], align=8)
+        if watched.plain_store and clocks.ORDERS in watched.traits:
+            kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
+            with builder.if_then(kept, likely=False):  # ends the releases before it
+                builder.store(I32(0), element(builder, arrays[RELEASES], dword, I32), align=4)
+
+    def _effective(self, lane: Any) -> Any:
+        """The atomicity of this lane's access: adding zero only loads."""
+        watched, builder = self.access.watched, self.out.builder
+        if ZERO not in watched.traits:
+            return self.access.atomicity
+        value = load(builder, self.out.slot(self.out.rows, 0, lane), I32)
+        nothing = builder.icmp_unsigned("==", value, I32(0))
+        return builder.select(nothing, I64(Atomicity.AGENT), self.access.atomicity)
+
+    def _written(
+        self,
+        lane: Any,
+        dword_address: Any,
+        record: Any,
+        read: Any,
+        bytes_: Any,
+        changes: Any,
+        mine: Any,
+    ) -> None:
+        """The last store: a race, or the same value twice."""
+        watched, builder = self.access.watched, self.out.builder
+        overlap = builder.and_(BYTES.of(builder, record[0]), bytes_)
+        clash = builder.icmp_unsigned("!=", overlap, I64(0))
+        order_ = WRITE_AFTER_WRITE if watched.stores else READ_AFTER_WRITE
+        self._judge(lane, dword_address, record, clash, order_, mine, read, changes=changes)
+
+    def _lanes(
+        self, lane: Any, index: int, dword_address: Any, who: Any, number: Any, bytes_: Any
+    ) -> None:
+        """An earlier lane of this instruction has stored another value to the same address."""
+        watched, builder = self.access.watched, self.out.builder
+        if not watched.plain_store:
+            return
+        own = self.access.who(I64(0))
+        apart = I64(BYTES.mask << BYTES.first ^ _ONES)
+        again = watched.all_of(
+            builder.icmp_unsigned("==", builder.and_(who, apart), own),
+            builder.icmp_unsigned(
+                "==", NUMBER.of(builder, number), NUMBER.at(builder, watched.memory_number)
+            ),
+            builder.icmp_unsigned("!=", builder.and_(BYTES.of(builder, who), bytes_), I64(0)),
+        )
+        conflict, other = lane_conflict(
+            watched, self.access.lanes, again, lane, index, dword_address
+        )
+        self.lane_race.when(conflict, lane, dword_address, None, other)
+
+    def _judge(
+        self,
+        lane: Any,
+        dword_address: Any,
+        record: tuple[Any, Any],
+        clash: Any,
+        order_: int,
+        mine: Any,
+        other_record: Any,
+        other_number: Any = None,
+        changes: Any = None,
+    ) -> None:
+        """Findings from a record whose bytes overlap where `clash`. `other_record` is the record
+        of loads for one of a store, and the reverse."""
+        builder, (who, number) = self.out.builder, record
+        present = builder.icmp_unsigned("!=", who, I64(0))
+        with builder.if_then(builder.and_(present, clash)):
+            group = GROUP.of(builder, who)
+            same = builder.icmp_unsigned("==", group, self.access.me)
+            theirs = ATOMICITY.of(builder, who)
+            other = builder.add(INSTRUCTION.of(builder, who), I64(1))
+            with builder.if_else(same, likely=True) as (own, foreign):
+                with own:
+                    wave = WAVE.of(builder, who)
+                    able = builder.and_(
+                        builder.icmp_unsigned("!=", wave, self.access.wave),
+                        order.conflicts(builder, mine, theirs, within=True),
+                    )
+                    with builder.if_then(able, likely=False):
+                        race = builder.not_(order.barrier_orders(self.access.watched, who, number))
+                        detail = builder.or_(builder.shl(wave, I64(8)), I64(order_))
+                        replica = self._replica(order_, record, other_record, other_number)
+                        self.replicas.when(
+                            builder.and_(race, replica), lane, dword_address, other, detail
+                        )
+                        race = builder.and_(race, builder.not_(replica))
+                        self._race(self.within, race, lane, dword_address, other, detail, changes)
+                with foreign:
+                    able = order.conflicts(builder, mine, theirs, within=False)
+                    with builder.if_then(able):
+                        race = builder.not_(
+                            order.acquired(
+                                self.access.watched,
+                                who,
+                                number,
+                                mine,
+                                dword_address,
+                                stored=order_ != WRITE_AFTER_READ,
+                            )
+                        )
+                        several = builder.icmp_unsigned("==", group, I64(MANY))
+                        named = builder.select(several, I64(0), group)
+                        detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
+                        self._race(self.between, race, lane, dword_address, other, detail, changes)
+
+    def _race(
+        self,
+        kind: Findings,
+        race: Any,
+        lane: Any,
+        dword_address: Any,
+        other: Any,
+        detail: Any,
+        changes: Any,
+    ) -> None:
+        """A race; where both store the same value, a note."""
+        builder = self.out.builder
+        if changes is not None and self.access.watched.plain_store:
+            if kind is self.between:
+                alike = builder.and_(race, builder.not_(changes))
+                self.same.when(alike, lane, dword_address, other, detail)
+            race = builder.and_(race, changes)
+        kind.when(race, lane, dword_address, other, detail)
+
+    def _replica(self, order_: int, record: Any, other_record: Any, other_number: Any) -> Any:
+        """Whether two waves of the workgroup have loaded this by the same instruction, of which one
+        stores in place: a load replicated over waves."""
+        builder, watched = self.out.builder, self.access.watched
+        if order_ == READ_AFTER_WRITE:  # the one that stored had loaded it by this instruction
+            return builder.icmp_unsigned("==", LOADER.of(builder, record[1]), watched.site)
+        if order_ == WRITE_AFTER_READ:  # this one had, and has stored since
+            loader = LOADER.of(builder, other_number)
+            read = LOADER.of(builder, record[1])
+            return watched.all_of(
+                builder.icmp_unsigned("==", loader, read),
+                builder.icmp_unsigned("==", GROUP.of(builder, other_record), self.access.me),
+                builder.icmp_unsigned("==", WAVE.of(builder, other_record), self.access.wave),
+            )
+        return I1(0)
+
+    def _read(self, slots: list[Any], read: Any, bytes_: Any) -> None:
+        """Record a load."""
+        builder = self.out.builder
+        group = GROUP.of(builder, read)
+        known = builder.and_(
+            builder.icmp_unsigned("!=", group, I64(0)),
+            builder.icmp_unsigned("!=", group, self.access.me),
+        )
+        alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
+        mine = self.access.who(bytes_)
+        several = builder.or_(mine, I64(MANY))
+        who = builder.select(builder.and_(known, alike), several, mine)
+        builder.store(who, slots[READS], align=8)
+        builder.store(self.access.numbers(self.access.watched.site), slots[READ_NUMBERS], align=8)
+
+    def log(self) -> None:
+        for findings in (
+            self.between, self.within, self.replicas, self.same,
+            self.lane_race,
+        ):  # fmt: skip
+            findings.log(self.access.watched.instruction)
+
+
+__all__ = ["GlobalRaces"]
