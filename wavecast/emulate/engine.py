@@ -24,7 +24,7 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.native import translate
-from wavecast.emulate.resident import BROKEN, NONE_LEFT, LaunchGrid, Resident
+from wavecast.emulate.resident import BROKEN, NONE_LEFT, QUANTUM, LaunchGrid, Resident
 from wavecast.errors import LaunchError
 
 DEFAULT_BUDGET = 1 << 34
@@ -99,6 +99,7 @@ def run(
         watch.workgroups if watch is not None else order.groups if order is not None else None,
         cut,
         order.waves if order is not None else None,
+        (watch.quantum if watch is not None else None) or QUANTUM,
     )
     attach = watch.attach if watch is not None else None
     team = _Team(threads)

@@ -21,9 +21,12 @@ class LaunchWatch(Protocol):
     """One launch being watched.
 
     `workgroups` are the numbers (int64, x fastest) of the only workgroups to run, None for all.
+    `quantum` is the number of instructions after which another workgroup may run, None for the
+    usual number: a mode whose code is slow where waves poll gives a smaller one.
     """
 
     workgroups: np.ndarray | None = None
+    quantum: int | None = None
 
     def attach(self, context: np.ndarray) -> None:
         """Fill the words of a host thread's context (uint64) that the mode's code reads."""
@@ -84,6 +87,7 @@ class Watches(LaunchWatch):
         chosen = [watch.workgroups for watch in watches if watch.workgroups is not None]
         assert len(chosen) <= 1
         self.workgroups = chosen[0] if chosen else None
+        self.quantum = min((w.quantum for w in watches if w.quantum is not None), default=None)
 
     def attach(self, context: np.ndarray) -> None:
         for watch in self.watches:

@@ -53,7 +53,8 @@ _WORDS: Final = {0: "in the loop of", 2: "at the barrier"}
 class LaunchGrid:
     """What the workgroups of a launch share. `budget`: instructions each wave may execute, after
     which it ends if `cut`; `chosen`: the numbers of the only workgroups to run, in order; `waves`:
-    the order in which the waves of a workgroup run (int64), None for that of their numbers."""
+    the order in which the waves of a workgroup run (int64), None for that of their numbers;
+    `quantum`: instructions after which the native loop returns."""
 
     native: NativeKernel
     launch: Launch
@@ -65,6 +66,7 @@ class LaunchGrid:
     chosen: np.ndarray | None
     cut: bool = False
     waves: np.ndarray | None = None
+    quantum: int = QUANTUM
 
     @property
     def groups(self) -> int:
@@ -144,7 +146,7 @@ class Resident:
                 self.context.ctypes.data, self.flags.ctypes.data, *setup.id_words,
                 setup.packed, 0, 0, 0, self.scratch.ctypes.data, grid.scratch_bytes, grid.budget,
                 grid.failed.ctypes.data, 0 if grid.chosen is None else grid.chosen.ctypes.data,
-                self.used.ctypes.data, SLICE, 0, QUANTUM, grid.cut,
+                self.used.ctypes.data, SLICE, 0, grid.quantum, grid.cut,
                 0 if grid.waves is None else grid.waves.ctypes.data,
             ],
             dtype=np.int64,
@@ -159,7 +161,7 @@ class Resident:
     def run(self) -> int:
         """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
         ACTIVE (a workgroup may be unfinished, see `active`) or BROKEN."""
-        self.job[_QUANTUM] = QUANTUM
+        self.job[_QUANTUM] = self.grid.quantum
         started = time.perf_counter()
         result = self._work(self.grid.native.address, self._address)
         self.grid.native.worked(time.perf_counter() - started)

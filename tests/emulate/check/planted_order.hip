@@ -567,6 +567,43 @@ extern "C" __global__ void grid_barrier_right(float* out, float* data, unsigned*
     }
 }
 
+// A plain store that resets a counter takes back nothing that was observed before it.
+
+extern "C" __global__ void counter_reset_wrong(float* out, float* data, unsigned* sync) {
+    unsigned at = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+    data[at] = at;  // PLANTED
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        if (atomicAdd(sync, 1u) == gridDim.x - 1) {
+            sync[0] = 0;
+            __hip_atomic_store(sync + 16, 1u, __ATOMIC_RELAXED, AGENT);
+        } else {
+            while (__hip_atomic_load(sync + 16, __ATOMIC_RELAXED, AGENT) == 0) {}
+        }
+    }
+    __syncthreads();
+    out[at] = data[n - 1 - at];
+}
+
+extern "C" __global__ void counter_reset_right(float* out, float* data, unsigned* sync) {
+    unsigned at = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+    data[at] = at;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        if (atomicAdd(sync, 1u) == gridDim.x - 1) {
+            sync[0] = 0;
+            __threadfence();
+            __hip_atomic_store(sync + 16, 1u, __ATOMIC_RELEASE, AGENT);
+        } else {
+            while (__hip_atomic_load(sync + 16, __ATOMIC_ACQUIRE, AGENT) == 0) {}
+        }
+        __threadfence();
+    }
+    __syncthreads();
+    out[at] = data[n - 1 - at];
+}
+
 // Right, and easily mistaken for wrong.
 
 extern "C" __global__ void sense_barrier_right(float* out, float* data, unsigned* sync) {

@@ -18,7 +18,15 @@ from wavecast.emulate.check.report import Kind, Report
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("planted_order.hip")
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
-QUICK = ("flag_relaxed", "last_block", "lock_relaxed", "plain_read", "hidden_by_swap", "lanes_lds")
+QUICK = (
+    "flag_relaxed",
+    "last_block",
+    "lock_relaxed",
+    "plain_read",
+    "hidden_by_swap",
+    "lanes_lds",
+    "counter_reset",
+)
 _NAME = re.compile(r"__global__ void (\w+)_(wrong|right|note)\(")
 _PLANTED = re.compile(r"// PLANTED(?: on (?P<families>.*))?$")
 

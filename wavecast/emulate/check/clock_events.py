@@ -33,6 +33,7 @@ from wavecast.emulate.check.clocks import (
     WRITE_BACK,
     WRITTEN,
     Clock,
+    Observation,
     Release,
     ReleaseSequence,
     ResidentClock,
@@ -127,7 +128,10 @@ class ClockEvents:
         if number and int(thread.words[KEY + wave]):
             address = thread.group.key[wave]
             pending = thread.group.pending.setdefault(wave, {})
-            pending[address] = int(thread.context[state.PHASE]), number
+            before = pending.get(address)
+            released = self._released(address) if before is None else before.released
+            phase = int(thread.context[state.PHASE])
+            pending[address] = Observation(phase, number, released)
             self._keep(thread, {address})
 
     def _sweep(self, thread: ResidentClock) -> None:
@@ -138,9 +142,9 @@ class ClockEvents:
                 group.shared = join(group.shared, clock)
                 del group.fresh[wave]
         for pending in group.pending.values():
-            for address, (when, _) in list(pending.items()):
-                if when < phase:
-                    group.seen = join(group.seen, self._released(address))
+            for address, observation in list(pending.items()):
+                if observation.phase < phase:
+                    group.seen = join(group.seen, self._observed(address, observation))
                     group.before.add(address)
                     del pending[address]
         for entry in list(group.write_backs):
@@ -182,10 +186,15 @@ class ClockEvents:
         group, wave = thread.group, int(thread.context[state.WAVE])
         found = group.seen
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
-        for address, (_, number) in group.pending.get(wave, {}).items():
-            if number <= done:
-                found = join(found, self._released(address))
+        for address, observation in group.pending.get(wave, {}).items():
+            if observation.number <= done:
+                found = join(found, self._observed(address, observation))
         return found
+
+    def _observed(self, address: int, observation: Observation) -> Clock:
+        """What a load may have read: events come before their loads, so that another host thread
+        may have released in between."""
+        return join(observation.released, self._released(address))
 
     def _released(self, address: int) -> Clock:
         """The releases of a dword that no plain store has ended."""
@@ -204,8 +213,8 @@ class ClockEvents:
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
         pending = group.pending.get(wave, {})
         group.acquired |= group.before
-        group.acquired |= {address for address, (_, number) in pending.items() if number <= done}
-        outstanding = any(number > done for _, number in pending.values())
+        group.acquired |= {at for at, observation in pending.items() if observation.number <= done}
+        outstanding = any(observation.number > done for observation in pending.values())
         others = any(found for author, found in group.pending.items() if author != wave)
         settled = not outstanding and not others
         thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
@@ -218,7 +227,7 @@ class ClockEvents:
         pending = group.pending.setdefault(wave, {})
         for address in dwords:
             self.sequences.setdefault(address, ReleaseSequence())
-            pending[address] = phase, number
+            pending[address] = Observation(phase, number, self._released(address))
             group.observed[address] = instruction
         thread.words[OBSERVED] += np.uint64(1)
 

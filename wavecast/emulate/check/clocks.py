@@ -104,6 +104,16 @@ def join(first: Clock, second: Clock) -> Clock:
     return total if changed else first
 
 
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """An atomic load: barriers passed before it, its number, and what was released to the dword
+    then: a plain store that follows does not take it back."""
+
+    phase: int
+    number: int
+    released: Clock
+
+
 @dataclass(slots=True)
 class WriteBack:
     """A write-back under way: its number, and the stores of each wave it covers."""
@@ -125,8 +135,8 @@ class WorkgroupClock:
     """By wave: barriers passed at its last acquire, and what it knows since."""
     seen: Clock = field(default_factory=dict)
     """Observed before the last barrier, acquired or not."""
-    pending: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
-    """By wave: addresses it has observed since, with barriers passed and number."""
+    pending: dict[int, dict[int, Observation]] = field(default_factory=dict)
+    """By wave: addresses it has observed since."""
     write_backs: list[WriteBack] = field(default_factory=list)
     written: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
     """By wave: barriers passed at its last write-back that is done, and the stores it covers."""
@@ -176,6 +186,7 @@ __all__ = [
     "WRITE_BACK",
     "WRITTEN",
     "Clock",
+    "Observation",
     "Release",
     "ReleaseSequence",
     "ResidentClock",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -110,6 +111,11 @@ class CheckMode:
         return CheckWatch(self, native, launch, ranges)
 
 
+ORDERED_QUANTUM: Final = 1 << 12
+"""Instructions after which another workgroup may run, in launches that synchronise workgroups:
+every poll of a loop with a barrier is an event of the clocks, of about 0.2 ms."""
+
+
 class CheckWatch:
     """The memory of one launch's checks."""
 
@@ -122,6 +128,7 @@ class CheckWatch:
     ) -> None:
         self.mode, self.native, self.launch, self.ranges = mode, native, launch, ranges
         self.workgroups: np.ndarray | None = None
+        self.quantum: int | None = None
         self.known = mode.sources(native.kernel, launch.code)
         self.tensors = tensors_of(launch, native.descriptor, ranges)
         self.bounds = AccessBounds(native.kernel, self.tensors, self.known)
@@ -140,6 +147,8 @@ class CheckWatch:
             if arrays[records.RELEASES].size
         }
         self.clocks = Clocks(kernel.program.target, waves, list(tracked.values()))
+        if tracked:
+            self.quantum = ORDERED_QUANTUM
         self._kept: list[object] = []
 
     def _observed(self) -> set[int]:

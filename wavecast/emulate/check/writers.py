@@ -57,6 +57,7 @@ class WriterWatch:
     """The words of one launch's contexts."""
 
     workgroups: np.ndarray | None = None
+    quantum: int | None = None
 
     def __init__(self, mode: WriterMode) -> None:
         self.mode = mode
