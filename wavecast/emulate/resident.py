@@ -38,7 +38,7 @@ STALLED: Final = 1 << 29
 seconds of host time, and as long on a GPU."""
 STALLED_SECONDS: Final = 6.0
 """Processor time after which `_FEWEST` instructions suffice: code with checks is slower."""
-_FEWEST: Final = 1 << 20
+_FEWEST: Final = 1 << 16
 _LOOK: Final = 1 << 24
 """Instructions of a wave from one comparison of memory to the next; fewer after `_LOOK_SECONDS`."""
 _LOOK_SECONDS: Final = 1.5
@@ -218,8 +218,9 @@ class Resident:
         return int((ranges[:, 1] - ranges[:, 0]).sum())
 
     def _memory(self) -> tuple[int, ...]:
-        """Checksums of all memory of the launch and of LDS, and how far the workgroup is."""
-        sums = [int(self.context[state.WORKGROUP]), int(self.context[state.PHASE])]
+        """The workgroup, and checksums of all memory of the launch and of LDS. Barriers do not
+        count: a loop may poll between two of them."""
+        sums = [int(self.context[state.WORKGROUP])]
         sums.append(zlib.crc32(self.lds.data))
         for first, end in self.grid.ranges.reshape(-1, 2).tolist():
             sums.append(zlib.crc32((ctypes.c_char * (end - first)).from_address(first)))
