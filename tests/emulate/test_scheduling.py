@@ -253,6 +253,13 @@ def test_a_long_loop_that_stores_does_not_count_as_endless(monkeypatch) -> None:
     assert (out == 1 << 20).all()
 
 
+def test_a_limit_that_was_given_lets_a_long_loop_run(monkeypatch) -> None:
+    monkeypatch.setattr(resident, "STALLED", 1 << 20)
+    spin = COUNTING_SPIN.format(store="")
+    with pytest.raises(ExecutionError, match="runs longer than allowed: 8388"):
+        run(TARGET, spin, _words(), _words(1), budget=1 << 23)
+
+
 def test_a_deadlock_names_the_barrier_and_for_whom_waves_wait() -> None:
     body = """
 	v_mov_b32_e32 v2, 0

@@ -19,6 +19,7 @@ def test_configurations_are_refused_before_llvm(tmp_path, monkeypatch) -> None:
     from wavecast.integrations.triton.isolation import in_this_process
     from wavecast.integrations.triton.refusing import refuse_early
 
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     lowered = []
     make_llir = HIPBackend.make_llir
     monkeypatch.setattr(

@@ -24,11 +24,16 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.native import translate
-from wavecast.emulate.resident import BROKEN, NONE_LEFT, QUANTUM, LaunchGrid, Resident
+from wavecast.emulate.resident import (
+    BROKEN,
+    DEFAULT_BUDGET,
+    NONE_LEFT,
+    QUANTUM,
+    LaunchGrid,
+    Resident,
+)
 from wavecast.errors import LaunchError
 
-DEFAULT_BUDGET = 1 << 34
-"""Instructions a wave may execute: minutes of host time."""
 MAXIMUM_THREADS = 1024
 """Work-items of a workgroup on every AMD target. Source: LLVM AMDGPU usage, "max flat workgroup
 size"."""

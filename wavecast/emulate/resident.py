@@ -25,6 +25,8 @@ from wavecast.emulate.processor import load_object, processor
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 
+DEFAULT_BUDGET: Final = 1 << 34
+"""Instructions each wave may execute where nobody says how many: minutes of host time."""
 NONE_LEFT, ACTIVE, BROKEN = 0, 1, 2
 """What the native loop returns."""
 SLICE: Final = 1 << 16
@@ -35,9 +37,10 @@ QUANTUM: Final = 1 << 20
 """Instructions after which the native loop returns, so that signals are seen."""
 STALLED: Final = 1 << 29
 """Instructions of a wave during which memory does not change, after which it counts as endless:
-seconds of host time, and as long on a GPU."""
+seconds of host time, and as long on a GPU. A launch with an explicit budget has only that limit."""
 STALLED_SECONDS: Final = 6.0
-"""Processor time after which `_FEWEST` instructions suffice: code with checks is slower."""
+"""Processor time after which `_FEWEST` instructions suffice where a mode makes polls slow
+(`LaunchGrid.quantum`)."""
 _FEWEST: Final = 1 << 16
 _LOOK: Final = 1 << 24
 """Instructions of a wave from one comparison of memory to the next; fewer after `_LOOK_SECONDS`."""
@@ -73,6 +76,11 @@ class LaunchGrid:
         """Workgroups to run."""
         x, y, z = self.launch.grid
         return x * y * z if self.chosen is None else len(self.chosen)
+
+    @property
+    def counts_as_endless(self) -> bool:
+        """Whether a wave that changes no memory for long is an error: nobody gave a budget."""
+        return self.budget == DEFAULT_BUDGET
 
     @property
     def exhausted(self) -> bool:
@@ -191,8 +199,8 @@ class Resident:
         return moved
 
     def stalled(self) -> bool:
-        """Whether a wave has executed `STALLED` instructions, or less in `STALLED_SECONDS`, and
-        nothing in memory has changed.
+        """Whether a wave has executed `STALLED` instructions, or where polls are slow less in
+        `STALLED_SECONDS`, and nothing in memory has changed.
 
         Registers may change: a wave that counts how often it has looked at a flag waits too.
         """
@@ -200,8 +208,9 @@ class Resident:
         if used < before.compared:
             before = MemoryProgress((), 0, 0, 0.0, 0.0)
         now, executed = time.thread_time(), used - before.compared
-        due = executed >= min(_LOOK, STALLED // 4)
-        due |= executed >= _FEWEST and now - before.compared_time >= _LOOK_SECONDS
+        counts, slow = self.grid.counts_as_endless, self.grid.quantum < QUANTUM
+        due = counts and executed >= min(_LOOK, STALLED // 4)
+        due |= slow and executed >= _FEWEST and now - before.compared_time >= _LOOK_SECONDS
         if not due or self._memory_bytes() > _LARGEST:
             self._progress = before
             return False
@@ -211,7 +220,8 @@ class Resident:
             return False
         self._progress = MemoryProgress(memory, before.since, used, before.time, now)
         same = used - before.since
-        return same >= STALLED or (same >= _FEWEST and now - before.time >= STALLED_SECONDS)
+        late = slow and same >= _FEWEST and now - before.time >= STALLED_SECONDS
+        return late or (counts and same >= STALLED)
 
     def _memory_bytes(self) -> int:
         ranges = self.grid.ranges.reshape(-1, 2)
@@ -232,7 +242,8 @@ class Resident:
         count = int(self.used.max()) - self._progress.since
         return ExecutionError(
             f"{self.grid.native.kernel.name}: {lines}; for {count:,} instructions nothing in "
-            "memory has changed: the loop does not end, or waits for what nobody stores"
+            "memory has changed: the loop does not end, or waits for what nobody stores",
+            hint="max_instructions sets how many are allowed",
         )
 
     def waits(self) -> list[str]:

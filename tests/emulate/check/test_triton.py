@@ -111,3 +111,20 @@ def test_an_integer_division_by_zero(target):
     assert errors(target, lambda: divided[(1,)](a, a % 3 + 1, out, 128)) == []
     (report,) = errors(target, lambda: divided[(1,)](a, a % 3, out, 128))
     assert report.kind is Kind.INTEGER_DIVISION_BY_ZERO
+
+
+@triton.jit
+def largest(x, index, out, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    v = tl.load(x + offs, mask=mask, other=0.0)
+    tl.atomic_max(out + tl.load(index + offs, mask=mask, other=0), v, mask=mask)
+
+
+def test_exchanges_that_the_compiler_writes_are_clean() -> None:
+    """Triton combines the lanes of one address before the atomic operation."""
+    x, index, out = torch.rand(600), torch.arange(600, dtype=torch.int32) % 16, torch.zeros(16)
+    with wavecast.device("gfx942", check=True):
+        kernel = largest[(3,)](x, index, out, 600, BLOCK=256)
+    assert "ds_bpermute" in kernel.asm["amdgcn"]
+    assert (out == torch.zeros(16).scatter_reduce_(0, index.long(), x, "amax")).all()

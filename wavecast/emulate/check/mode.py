@@ -27,7 +27,7 @@ from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
 from wavecast.emulate.check.reach import ReachChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
-from wavecast.emulate.check.report import Report
+from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.tensors import tensors_of
@@ -151,6 +151,11 @@ class CheckWatch:
             self.quantum = ORDERED_QUANTUM
         self._kept: list[object] = []
 
+    def _not_reported(self) -> frozenset[Kind]:
+        """A Triton program has no statement that reads another lane: the compiler writes exchanges,
+        and reads the zeros of lanes that are not active."""
+        return frozenset({Kind.INACTIVE_LANE} if self.launch.code.origin == "triton" else ())
+
     def _observed(self) -> set[int]:
         """The numbers of the ranges whose releases another workgroup may observe."""
         if not self.accesses.ordered:
@@ -183,7 +188,7 @@ class CheckWatch:
             pair: explanation(kernel.program, self.accesses, unordered, pair[1])
             for pair, unordered in self.clocks.unordered.items()
         }
-        entries = self.log.read()
+        entries = [e for e in self.log.read() if e.kind not in self._not_reported()]
         found = reports(kernel, self.launch, self.tensors, self.known, entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         found += format_reports(kernel.program, self.tensors)
