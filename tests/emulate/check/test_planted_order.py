@@ -92,6 +92,7 @@ def test_storing_the_same_value_is_a_note() -> None:
     assert report.message == "stores the value that workgroup (0, 0, 0) stored at out[0]"
 
 
+QUICK_MISSING = ("flag_relaxed_wrong", "workgroup_scope_wrong", "flag_without_barrier_wrong")
 MISSING = {
     "flag_relaxed_wrong": "is not released before the store at line {flag}: no buffer_wbl2 sc1, "
     "s_waitcnt vmcnt(0) between them; use release at agent scope",
@@ -104,7 +105,7 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("name", thorough_beyond(("flag_relaxed_wrong",), MISSING))
+@pytest.mark.parametrize("name", thorough_beyond(QUICK_MISSING, MISSING))
 def test_a_report_names_what_is_missing(name: str) -> None:
     reports = [r for r in found("gfx942", name) if r.kind is Kind.WORKGROUP_RACE]
     text = SOURCE.read_text().splitlines()

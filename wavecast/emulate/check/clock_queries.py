@@ -28,7 +28,8 @@ from wavecast.emulate.lower import state
 
 class ClockQueries:
     """Queries of one launch. `unordered` says what was missing at the first conflict of each pair
-    of instructions: (of the access, of the record)."""
+    of instructions: (of the access, of the record). Programs that cannot order workgroups ask
+    nothing."""
 
     def __init__(self, events: ClockEvents) -> None:
         self.events = events
@@ -95,8 +96,8 @@ def _lack(release: Release, record: MemoryRecord, stored: bool) -> Lack:
     """Why a release that was observed does not order a record of its workgroup."""
     row, issued = release.rows[record.wave], release.issued[record.wave]
     number = record.number
-    if number > issued[int(record.stream == STORE)]:
-        return Lack.LATER
+    if number > issued[int(record.stream == STORE)]:  # of two waves either may be the first
+        return Lack.LATER if record.wave == release.wave else Lack.BARRIER
     if row[column(record, stored=stored)] >= number:
         return Lack.ACQUIRE
     done = row[STORED if stored else LOADED] >= number

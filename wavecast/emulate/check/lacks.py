@@ -34,7 +34,7 @@ class Lack(IntEnum):
     NOTHING_SHARED = 0
     """This workgroup has observed no release of the other one."""
     LATER = 1
-    """The other one made the access after its release."""
+    """The wave that released made the access after its release."""
     BARRIER = 2
     """Another wave than that of the access released, without a barrier in between."""
     WAIT = 3

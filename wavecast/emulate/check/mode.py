@@ -20,9 +20,9 @@ from wavecast.emulate.check.findings import reports
 from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.intermediate import intermediate_reports
-from wavecast.emulate.check.lacks import explanation
+from wavecast.emulate.check.lacks import Lack, Unordered, explanation
 from wavecast.emulate.check.launch_clocks import Clocks
-from wavecast.emulate.check.log import Log
+from wavecast.emulate.check.log import CheckRecord, Log
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
 from wavecast.emulate.check.reach import ReachChecks
@@ -184,16 +184,27 @@ class CheckWatch:
         if self.clocks.error is not None:
             raise self.clocks.error
         kernel = self.native.kernel
-        missing = {
-            pair: explanation(kernel.program, self.accesses, unordered, pair[1])
-            for pair, unordered in self.clocks.unordered.items()
-        }
         entries = [e for e in self.log.read() if e.kind not in self._not_reported()]
+        missing = self._missing(entries)
         found = reports(kernel, self.launch, self.tensors, self.known, entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         found += format_reports(kernel.program, self.tensors)
         if found:
             self.mode.found(found)
+
+    def _missing(self, entries: Sequence[CheckRecord]) -> dict[tuple[int, int], str]:
+        """What would order the accesses of each race between workgroups, by instructions."""
+        pairs = {
+            (entry.instruction, entry.other - 1)
+            for entry in entries
+            if entry.kind is Kind.WORKGROUP_RACE and entry.other
+        }
+        program, nothing = self.native.kernel.program, Unordered(Lack.NOTHING_SHARED)
+        unordered = self.clocks.unordered
+        return {
+            pair: explanation(program, self.accesses, unordered.get(pair, nothing), pair[1])
+            for pair in pairs
+        }
 
 
 def _shadows(
