@@ -40,6 +40,7 @@ class Capabilities:
     default_wave_size: int
     kernel_descriptor: int
     user_sgpr_count_bits: int
+    allocates_sgprs: bool
     wgp_mode: bool
     architected_scratch: bool
     unified_vgprs: bool

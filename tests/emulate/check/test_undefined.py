@@ -95,6 +95,19 @@ def test_a_register_that_is_not_allocated(target):
 
 
 @pytest.mark.parametrize("target", swept(TARGETS))
+def test_a_scalar_register_that_is_not_allocated(target):
+    body = "\ts_mov_b32 s{n}, 0\n\ts_mov_b32 s2, s{n}"
+    assert checked(target, body.format(n=63), zeros()) == []
+    reports = checked(target, body.format(n=64), zeros())
+    if not target.startswith("gfx9"):
+        assert reports == []
+        return
+    (report,) = reports
+    assert report.kind is Kind.UNALLOCATED_REGISTER
+    assert "uses s64, and the descriptor allocates 64 SGPRs" in report.message
+
+
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_code_without_an_end(target):
     text = assembly(target, "\tv_mov_b32_e32 v2, 0")
     (code,) = load(text, target)

@@ -108,6 +108,17 @@ def _message(
         return f"reads memory never written {_where(kind, tensors, record.address)}"
     if kind is Kind.OUT_OF_BOUNDS:
         return outside(tensors, known.get(record.instruction, ()), record.address)
+    if kind is Kind.MISSING_WAIT:
+        return (
+            f"touches LDS byte {record.address:#x} while the load to LDS that fills it may be "
+            "outstanding; wait for it first"
+        )
+    if kind is Kind.MISALIGNED:
+        where = element_at(tensors, record.address)
+        return (
+            f"is a scalar access at {where}, {record.address % 4} bytes beyond a multiple of 4; "
+            "the hardware takes the dword before it: align the pointer"
+        )
     if kind is Kind.OUT_OF_LDS:
         return f"touches LDS byte {record.address:#x} beyond what the workgroup has"
     if kind is Kind.DIVERGENT_BARRIER:

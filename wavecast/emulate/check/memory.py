@@ -41,6 +41,14 @@ def _comparing(program: Program) -> bool:
     )
 
 
+def _fills(program: Program) -> bool:
+    """Whether a program loads from memory to LDS."""
+    return any(
+        instruction.memory is not None and instruction.memory.kind is MemoryKind.LOAD_TO_LDS
+        for instruction in program.instructions
+    )
+
+
 def _sites(program: Program) -> list[int]:
     """For every instruction the first one of its role and source location: compilers copy code,
     and copies of a barrier are the same barrier."""
@@ -133,10 +141,13 @@ class MemoryChecks(Observer):
 
     def _traits(self, instruction: Instruction, mode: str, action: str) -> str:
         """What the shadow function depends on besides the access (`global_access.py`)."""
-        compares = COMPARES if mode in ("local", "flat") and self._compares else ""
+        lds = ""
+        if mode in ("local", "flat"):
+            lds += COMPARES if self._compares else ""
+            lds += shadow_lds.FILLED if self._filled else ""
         if mode == "local":
             polls = shadow_lds.POLLS if instruction.index in self.found.polls else ""
-            return compares + polls + (shadow_lds.POLLED if self.found.polls else "")
+            return lds + polls + (shadow_lds.POLLED if self.found.polls else "")
         atomicity = self.found.atomicity[instruction.index]
         traits = str(int(atomicity))
         if STORE in issues(instruction, self.counters.target):
@@ -150,7 +161,7 @@ class MemoryChecks(Observer):
                 traits += global_access.RELEASES_TRAIT
             if instruction.index in self.found.observing:
                 traits += global_access.OBSERVES
-        return traits + compares
+        return traits + lds
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Cache control that acquires or releases at agent scope."""
@@ -213,6 +224,7 @@ class MemoryChecks(Observer):
 
     def enter(self, emitter: WaveEmitter) -> None:
         self._compares = _comparing(emitter.input.program)
+        self._filled = _fills(emitter.input.program)
         self._sites = _sites(emitter.input.program)
         builder = emitter.builder
         self._exec: Any = element(builder, emitter.state, state.FIRST_EXEC, I32)

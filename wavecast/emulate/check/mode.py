@@ -11,6 +11,7 @@ import numpy as np
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
+from wavecast.emulate.check.alignment import AlignmentChecks
 from wavecast.emulate.check.atomicity import ProgramAtomicity, accesses
 from wavecast.emulate.check.bounds import AccessBounds, sources
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
@@ -76,6 +77,7 @@ class CheckMode:
         checks = (
             counters, ReachChecks(), memory, RegisterChecks(kernel),
             ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
+            AlignmentChecks(),
         )  # fmt: skip
         return Observers((*checks, NumberChecks()) if self.numbers else checks)
 

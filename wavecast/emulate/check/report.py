@@ -37,6 +37,7 @@ class Kind(IntEnum):
     LANE_RACE = 24
     SAME_VALUE = 25
     MASKED_ELEMENT = 26
+    MISALIGNED = 27
 
     @property
     def rule(self) -> str:
@@ -86,6 +87,7 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.REPLICATED_READ: "a wave loads what another wave, which loaded the same by the same "
     "instruction, has since overwritten: harmless where the second copy is not used (Triton "
     "replicates loads over waves when a tile is smaller than the workgroup)",
+    Kind.MISALIGNED: "the hardware ignores low bits of the address and accesses other bytes",
     Kind.OUT_OF_LDS: "LDS is touched beyond what the workgroup has: loads give 0, stores are lost",
 }
 

@@ -15,7 +15,16 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.check import clocks, log
-from wavecast.emulate.check.counters import DS, NUMBER_BITS, STORE, WAVES, visible
+from wavecast.emulate.check.counters import (
+    DONE,
+    DS,
+    LOAD,
+    NUMBER_BITS,
+    STORE,
+    STREAMS,
+    WAVES,
+    visible,
+)
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
@@ -43,6 +52,9 @@ LAST_NUMBER, LAST_STREAM, LAST_WAVE = (
 )
 POLLED, POLLS = "s", "p"
 """Traits: the program has loads that only wait for a value in LDS; this is one."""
+FILLED = "d"
+"""Trait: the program has loads from memory to LDS. They end out of order with the LDS operations of
+the wave, which must wait for them."""
 READ_WORDS = 4
 """64-bit words of a load's record."""
 _RECORD = ir.VectorType(I64, READ_WORDS)
@@ -103,6 +115,8 @@ class Dwords:
         self.races = Findings(out, Kind.LDS_RACE)
         self.empty = Findings(out, Kind.UNINITIALISED_LDS)
         self.lane_races = Findings(out, Kind.LANE_RACE)
+        self.unwaited = Findings(out, Kind.MISSING_WAIT)
+        self.fills = FILLED in watched.traits and watched.kind != "tolds"
         self.stream, self.number = watched.stream, watched.number
         self.reader = self._reader()
 
@@ -128,6 +142,7 @@ class Dwords:
             builder.icmp_unsigned("==", self._any(alike), I64(0)),
             builder.icmp_unsigned("==", ATOMIC.of(builder, one), I64(0)),
             builder.or_(builder.not_(foreign), self._visible(one, wave)),
+            builder.not_(self._outstanding(one, wave)),
         )
         indices = [builder.add(first, I64(index)) for index in range(count)]
         slots = [
@@ -145,6 +160,19 @@ class Dwords:
             for slot, record in zip(slots, records, strict=True):
                 builder.store(self._with_reader(record), slot, align=8)
         return good
+
+    def _outstanding(self, written: Any, wave: Any) -> Any:
+        """Whether a record is of a load to LDS that its wave, this one, has not waited for (i1)."""
+        if not self.fills:
+            return I1(0)
+        watched, builder = self.watched, self.out.builder
+        at = builder.add(builder.mul(watched.wave, I64(STREAMS)), I64(DONE + LOAD))
+        done = load(builder, element(builder, self.progress, at, I64), I64, 8)
+        return watched.all_of(
+            builder.icmp_unsigned("==", wave, self.me),
+            builder.icmp_unsigned("==", STREAM.of(builder, written), I64(LOAD)),
+            builder.icmp_unsigned(">", NUMBER.of(builder, written), done),
+        )
 
     def _again(self, written: Any) -> Any:
         """Whether a record is of this very store (i1)."""
@@ -226,6 +254,11 @@ class Dwords:
             builder.icmp_unsigned("!=", wave, self.me),
             builder.icmp_unsigned("!=", overlap, I64(0)),
         )
+        if self.fills:
+            some = builder.icmp_unsigned("!=", overlap, I64(0))
+            early = builder.and_(some, self._outstanding(written, wave))
+            other = builder.add(INSTRUCTION.of(builder, written), I64(1))
+            self.unwaited.when(early, lane, address, other)
         if POLLS in watched.traits:
             self._poll(foreign, wave, written)
             return
@@ -378,6 +411,8 @@ class Dwords:
         self.races.log(self.watched.instruction)
         self.empty.log(self.watched.instruction)
         self.lane_races.log(self.watched.instruction)
+        if self.fills:
+            self.unwaited.log(self.watched.instruction)
 
 
 __all__ = ["Dwords", "build"]

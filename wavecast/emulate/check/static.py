@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from wavecast.analyze.sync import Violation, hazards, missing_waits
+from wavecast.arch import capabilities
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import Kernel
-from wavecast.isa.registers import AGPR_BASE, AGPRS, VGPR_BASE, VGPRS, register_names, span
+from wavecast.isa.registers import (
+    AGPR_BASE,
+    AGPRS,
+    SGPR_BASE,
+    SGPRS,
+    VGPR_BASE,
+    VGPRS,
+    register_names,
+    span,
+)
+from wavecast.isa.targets import isa_target
 
 
 def static_reports(kernel: Kernel) -> list[Report]:
@@ -33,28 +44,45 @@ def _missing_end(kernel: Kernel) -> list[Report]:
 
 
 def _unallocated(kernel: Kernel) -> list[Report]:
-    """The first instruction that uses a vector register beyond those of the descriptor."""
+    """The first instruction of each register class that uses one beyond those of the descriptor."""
+    found = [_unallocated_vectors(kernel), _unallocated_scalars(kernel)]
+    return [report for report in found if report is not None]
+
+
+def _unallocated_vectors(kernel: Kernel) -> Report | None:
     directives = kernel.descriptor.directives
     total = directives.get("next_free_vgpr")
     if total is None:
-        return []
+        return None
     vgprs = directives.get("accum_offset", total)
     agprs = total - vgprs if "accum_offset" in directives else total
     allocated = span(VGPR_BASE, 0, vgprs) | span(AGPR_BASE, 0, max(agprs, 0))
+    amount = f"{vgprs} VGPRs" + (f" and {agprs} AGPRs" if "accum_offset" in directives else "")
+    return _beyond(kernel, (VGPRS | AGPRS) & ~allocated, amount, "vgpr")
+
+
+def _unallocated_scalars(kernel: Kernel) -> Report | None:
+    """Only where the descriptor allocates SGPRs; elsewhere every wave has all of them."""
+    total = kernel.descriptor.directives.get("next_free_sgpr")
+    if total is None or not capabilities(isa_target(kernel.program.target)).allocates_sgprs:
+        return None
+    return _beyond(kernel, SGPRS & ~span(SGPR_BASE, 0, total), f"{total} SGPRs", "sgpr")
+
+
+def _beyond(kernel: Kernel, forbidden: int, amount: str, name: str) -> Report | None:
+    """The first use of a register that is not allocated; `amount` are those that are."""
     program = kernel.program
     for block in program.reverse_postorder:
         for instruction in program.block_instructions(block):
-            used = (instruction.decoded.reads | instruction.decoded.writes) & (VGPRS | AGPRS)
-            beyond = used & ~allocated
+            beyond = (instruction.decoded.reads | instruction.decoded.writes) & forbidden
             if beyond:
-                (name, *_) = register_names(beyond & -beyond)
+                (register, *_) = register_names(beyond & -beyond)
                 message = (
-                    f"uses {name}, and the descriptor allocates {vgprs} VGPRs"
-                    + (f" and {agprs} AGPRs" if "accum_offset" in directives else "")
-                    + "; raise .amdhsa_next_free_vgpr"
+                    f"uses {register}, and the descriptor allocates {amount}; "
+                    f"raise .amdhsa_next_free_{name}"
                 )
-                return [_plain_report(kernel, Kind.UNALLOCATED_REGISTER, instruction, message)]
-    return []
+                return _plain_report(kernel, Kind.UNALLOCATED_REGISTER, instruction, message)
+    return None
 
 
 def _plain_report(kernel: Kernel, kind: Kind, instruction: Instruction, message: str) -> Report:

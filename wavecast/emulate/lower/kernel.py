@@ -54,6 +54,9 @@ class _ObserverListener:
     ) -> None:
         self._observer.access(self._emitter, instruction, access, target, rows)
 
+    def scalar_address(self, instruction: Instruction, address: Any) -> None:
+        self._observer.scalar_address(self._emitter, instruction, address)
+
     def scalar_access(self, instruction: Instruction, address: Any, size: int) -> None:
         self._observer.scalar_access(self._emitter, instruction, address, size)
 

@@ -45,6 +45,9 @@ class Observer:
         """Ahead of an access of vector memory or LDS. `rows` is a pointer to the data registers;
         for a load to LDS the offset in LDS as a pointer."""
 
+    def scalar_address(self, emitter: WaveEmitter, instruction: Instruction, address: Any) -> None:
+        """Ahead of `scalar_access`: the address (i64) whose low two bits the hardware ignores."""
+
     def scalar_access(
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
     ) -> None:
@@ -89,6 +92,10 @@ class Observers(Observer):
     ) -> None:
         for observer in self.observers:
             observer.access(emitter, instruction, access, target, rows)
+
+    def scalar_address(self, emitter: WaveEmitter, instruction: Instruction, address: Any) -> None:
+        for observer in self.observers:
+            observer.scalar_address(emitter, instruction, address)
 
     def scalar_access(
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int

@@ -44,6 +44,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     builder = emitter.builder
     address = builder.add(scalar_operand(emitter, operand, role, 64), inset)
     if memory.bytes >= 4:
+        emitter.listener.scalar_address(instruction, address)
         address = builder.and_(address, I64(~3 & _ALL_ONES))
     emitter.listener.scalar_access(instruction, address, memory.bytes)
     _check(emitter, instruction, address, I64(memory.bytes))
