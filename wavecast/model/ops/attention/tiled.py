@@ -12,8 +12,8 @@ products run while the waves compute, and only the longer of both counts. The by
 own rows (queries and outputs; keys, values and their gradients) move while it computes nothing,
 shared by the workgroups that are resident. Memory bounds everything that moves.
 Forward is one product each with head and head_v elements per score; backward five: Q·Kᵀ again,
-dO·Vᵀ, dV = Pᵀ·dO, dK = dSᵀ·Q, dQ = dS·K; or seven where dQ has a kernel of its own, which computes
-the first two again.
+dO·Vᵀ, dV = Pᵀ·dO, dK = dSᵀ·Q, dQ = dS·K; or seven where a separate kernel computes dQ: it
+computes the first two again.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _score(
 
 
 _SPLIT = 7
-"""Products of a backward pass whose dQ has a kernel of its own."""
+"""Products of a backward pass with a separate kernel for dQ."""
 
 
 def _flops(head: int, head_v: int, products: int) -> float:
