@@ -1,10 +1,13 @@
 """Fits `attention.toml` to published attention times.
 
-`python -m calibration.attention DATA_DIR [--without mi350x] [--folds] [--ablate] [--write]`
+`python -m calibration.attention DATA_DIR [--left-out] [--without mi350x] [--folds] [--ablate]
+[--write]`
 
 Tile kernels, decoding and unfused attention are fitted one after the other, each to the problems
-of its libraries; repeats of a problem count once. `--without` leaves out a device, a library or the
-sources whose name contains the word and scores them apart, `--folds` random fifths of the shapes.
+of its libraries; repeats of a problem count once. `--left-out` leaves out every device, library and
+folder of sources in turn and scores each by a fit to the others; `--without` one, by a word of its
+name; `--folds` random fifths of the shapes. A library that is left out loses its own coefficients
+and is predicted from its schedule, as one that nobody measured.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -26,14 +29,15 @@ from calibration.datasets.attention_published import AttentionPublished
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.model import coefficients
+from wavecast.model.ops.attention import libraries
 from wavecast.model.ops.attention.machine import FAMILY, AttentionRates
 from wavecast.model.ops.attention.problem import Attention
 
 TILE = (
     *("vector_power", "latencies_forward", "latencies_backward"),
-    *("vector_asm_forward", "vector_hipkittens_forward", "vector_ck_forward"),
-    *("vector_triton_forward", "vector_asm_backward", "vector_hipkittens_backward"),
-    *("vector_ck_backward", "call_asm_forward", "call_hipkittens_forward"),
+    *("vector_asm_forward", "vector_hipkittens_forward", "vector_independent_forward"),
+    *("vector_serial_forward", "vector_asm_backward", "vector_hipkittens_backward"),
+    *("vector_independent_backward", "call_asm_forward", "call_hipkittens_forward"),
     *("call_asm_backward", "call_hipkittens_backward", "host@mi350x"),
 )
 DECODE = (
@@ -41,6 +45,14 @@ DECODE = (
     *("start_workgroup", "own_traffic", "idle_workgroup", "combine_kernel", "combine_part"),
 )
 UNFUSED = ("unfused_workgroup", "unfused_launch")
+SHORT = "ck"
+"""The library that sequences of a few rows were measured with, which latencies are fitted to."""
+DIRECTIONS = ("forward", "backward")
+INTERLEAVED = ("asm", "hipkittens")
+"""The measured kernels of this schedule."""
+ONLY = {"ck": "independent", "triton": "serial"}
+"""Schedules that one measured library has, by library."""
+PARTS = {"tile": TILE, "decode": DECODE, "unfused": UNFUSED}
 LIMITS = {
     "vector_power": (0.05, 2.0),
     "overlap_decode": (1.0, 8.0),
@@ -49,6 +61,9 @@ LIMITS = {
 }
 WIDTH = 0.05
 """Residuals of log time beyond this count with their size, not its square."""
+PRIOR = 0.02
+"""Residual of a coefficient at e times its first value: few problems do not move what they do not
+determine."""
 ABLATIONS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     "tile": {
         "vector work beside exponentials": {n: 0.0 for n in TILE if n.startswith("vector_")},
@@ -132,7 +147,8 @@ def fit(
     low, high = np.log([LIMITS.get(name, (start[name] / 30, start[name] * 30)) for name in names]).T
 
     def residuals(x: np.ndarray) -> np.ndarray:
-        return logs(chosen, {**start, **dict(zip(names, np.exp(x), strict=True))})
+        off = logs(chosen, {**start, **dict(zip(names, np.exp(x), strict=True))})
+        return np.concatenate([off, PRIOR * (x - first)])
 
     found = least_squares(
         residuals,
@@ -147,19 +163,50 @@ def fit(
     return {**start, **dict(zip(names, (float(v) for v in np.exp(found.x)), strict=True))}
 
 
-def fit_all(chosen: Sequence[Problem], known: Mapping[str, float]) -> dict[str, float]:
-    """All parts, in the order they need each other."""
-    for part, names in (("tile", TILE), ("decode", DECODE), ("unfused", UNFUSED)):
+def fit_all(
+    chosen: Sequence[Problem], known: Mapping[str, float], parts: Collection[str] = PARTS
+) -> dict[str, float]:
+    """All parts, or those that are given, in the order they need each other."""
+    short = any(problem.op.library == SHORT for problem in chosen)
+    for part, names in PARTS.items():
         own = [problem for problem in chosen if problem.part == part]
-        if own:
-            known = fit(own, names, known)
-    return dict(known)
+        fitted = [n for n in names if n in known and (short or not n.startswith("latencies_"))]
+        if own and part in parts:
+            known = fit(own, fitted, known)
+    return scheduled(known)
+
+
+def scheduled(known: Mapping[str, float]) -> dict[str, float]:
+    """With the mean of the measured kernels of a schedule for those that nobody measured."""
+    found = dict(known)
+    for direction in DIRECTIONS:
+        own = [f"vector_{name}_{direction}" for name in INTERLEAVED]
+        measured = [known[name] for name in own if name in known]
+        if measured:
+            found[f"vector_interleaved_{direction}"] = sum(measured) / len(measured)
+    return found
+
+
+def unmeasured(known: Mapping[str, float], word: str) -> dict[str, float]:
+    """Without the coefficients of a library, where `word` is one.
+
+    The schedules that only this library was measured with get what the loop computes, as on NVIDIA.
+    """
+    found = {name: v for name, v in known.items() if f"_{word}" not in name.partition("@")[0]}
+    for direction in DIRECTIONS:
+        key = f"vector_{ONLY[word]}_{direction}" if word in ONLY else ""
+        if key:
+            found[key] = known.get(f"{key}@nvidia", known["vector_serial_forward@nvidia"])
+        if word == SHORT:
+            found[f"latencies_{direction}"] = 1.0
+    return scheduled(found)
 
 
 def report(title: str, chosen: Sequence[Problem], known: Mapping[str, float]) -> None:
-    """Scores by direction, library and device."""
+    """Scores by direction, library and device, and of all."""
     print(title)
     off = logs(chosen, known)
+    print(f"  {'all':32} {common.scores(np.exp(off))}")
     keys = [(p.label, p.device) for p in chosen]
     for key in sorted(set(keys)):
         own = off[[k == key for k in keys]]
@@ -185,10 +232,37 @@ def _shape(op: Attention) -> str:
     return f"{op.batch} {op.heads} {op.kv_heads} {op.seq_q} {op.seq_k} {op.head} {op.causal}"
 
 
+def words(chosen: Sequence[Problem]) -> list[str]:
+    """Every device, folder of sources, and library that others share coefficients with."""
+    devices = sorted({p.device for p in chosen})
+    known = sorted({p.op.library for p in chosen} - {"unfused"})
+    folders = sorted({_folder(group) for p in chosen for group in p.groups})
+    return [word for word in (*devices, *known, *folders) if word]
+
+
+def _folder(group: str) -> str:
+    return "/".join(group.split("/")[:3])
+
+
 def _left_out(problem: Problem, word: str) -> bool:
     return word in (problem.device, problem.op.library, arch.load(problem.device).target) or all(
         word in group for group in problem.groups
     )
+
+
+def leave_out(chosen: Sequence[Problem], known: Mapping[str, float], word: str) -> None:
+    """Scores of what `word` names, predicted by a fit to the others.
+
+    Parts that nothing else was measured of are not scored: unfused attention, decoding of latent
+    keys by another library.
+    """
+    used = [p for p in chosen if not _left_out(p, word)]
+    alike = {p.part for p in used} - ({"decode"} if word in libraries.libraries() else set())
+    left = [p for p in chosen if _left_out(p, word) and p.part in alike]
+    for library in {p.op.library for p in chosen} - {p.op.library for p in used}:
+        known = unmeasured(known, library)
+    known = fit_all(used, known, {p.part for p in left})
+    report(f"left out: {word}", left, known)
 
 
 def _ablate(chosen: Sequence[Problem], known: Mapping[str, float]) -> None:
@@ -204,19 +278,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--without", default="")
+    parser.add_argument("--left-out", action="store_true")
     parser.add_argument("--folds", action="store_true")
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     chosen = problems(given.folder)
     start = common.starting(FAMILY)
-    left = [p for p in chosen if given.without and _left_out(p, given.without)]
-    fitted_on = [p for p in chosen if p not in left]
     report("before", chosen, start)
-    known = fit_all(fitted_on, start)
-    report("in sample", fitted_on, known)
-    if left:
-        report(f"left out: {given.without}", left, known)
+    for word in words(chosen) if given.left_out else ():
+        leave_out(chosen, start, word)
+    used = chosen
+    if given.without:
+        leave_out(chosen, start, given.without)
+        used = [p for p in chosen if not _left_out(p, given.without)]
+    known = fit_all(used, start)
+    report("in sample", used, known)
     if given.folds:
         print("random fifths of the shapes left out")
         folds(chosen, start)

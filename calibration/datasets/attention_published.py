@@ -14,21 +14,38 @@ from wavecast.model.ops.attention import Attention
 if TYPE_CHECKING:
     import pandas as pd
 
-LIBRARIES = (
-    ("hipkittens", "hipkittens"),
-    ("unfused", "unfused"),
-    ("triton", "triton"),
-    ("gluon", "triton"),
-    ("ck", "ck"),
-    ("aiter", "asm"),
-    ("asm", "asm"),
+LIBRARIES = tuple(
+    (re.compile(words), name)
+    for words, name in (
+        (r"thunderkittens", "thunderkittens"),
+        (r"hipkittens|\bhk\b", "hipkittens"),
+        (r"unfused|\bmath\b|\bnaive\b|\bstandard\b", "unfused"),
+        (r"flydsl", "flydsl"),
+        (r"aotriton", "aotriton"),
+        (r"tilelang", "tilelang"),
+        (r"triton|gluon", "triton"),
+        (r"\bck\b|ck[ _-]?tile|composable", "ck"),
+        (r"aiter|\basm\b|assembly", "asm"),
+        (r"flashinfer", "flashinfer"),
+        (r"flash ?mla", "flashmla"),
+        (r"trt-?llm|tensorrt", "trtllm"),
+        (r"cudnn", "cudnn"),
+        (r"(\bfa|flash[ _-]?att\w*[ _-]?v?)4", "flash4"),
+        (r"(\bfa|flash[ _-]?att\w*[ _-]?v?)3", "flash3"),
+        (r"(\bfa|flash[ _-]?att\w*[ _-]?v?)2", "flash2"),
+        (r"xformers|efficient|cutlass", "efficient"),
+        (r"sdpa|torch|scaled_dot", "sdpa"),
+        (r"vllm", "vllm"),
+    )
 )
-"""Words in the name of a library and the op's name of it; the first word that occurs decides."""
+"""Words in the name of a library and the op's name of it; the first that occur decide."""
 
 _SPLITS = re.compile(r"num_kv_splits=(\d+)")
 _LENGTHS = re.compile(r"n_ctx=\[([\d, ]+)\]")
-_CALLED = ("fwd", "bwd")
-"""Directions timed around a call from Python, except those of CK, which a C++ program times."""
+_CALLED = ("HazyResearch/HipKittens", "")
+"""Repositories that time single calls from Python on an idle GPU, except those of CK, which a C++
+program times; rows that name no repository count as these. The others time kernels in a row."""
+_DIRECTIONS = {"bwd": True, "backward": True}
 _LATENT_BOARD = "gfx950"
 """Board of the latent decode rows that state none: their times rise every 256 workgroups, the CUs
 of gfx950 boards (gfx942 boards have 304, 228 or 80), and their bytes exceed gfx942's memory."""
@@ -109,18 +126,23 @@ def _op(row: Mapping[str, Any], direction: str, library: str) -> Attention:
         dtype=dtype.split(" ")[0].rstrip("?"),
         kv_dtype="fp8" if "fp8 kv" in dtype else "",
         causal=truth(row["causal"]),
-        backward=direction == "bwd",
+        backward=_DIRECTIONS.get(direction, False),
         latent=direction == "mla_decode",
         library=_library(library),
         splits=int(splits[1]) if splits else 0,
         lengths=() if same else ragged,
-        timing="eager" if direction in _CALLED and _library(library) != "ck" else "kernel",
+        timing="eager" if _called(row, direction, library) else "kernel",
     )
 
 
+def _called(row: Mapping[str, Any], direction: str, library: str) -> bool:
+    called = str(row.get("source_repo", "")) in _CALLED and not direction.endswith("decode")
+    return called and _library(library) != "ck"
+
+
 def _library(name: str) -> str:
-    """The op's name of a library; an unknown one counts as the best."""
-    return next((known for word, known in LIBRARIES if word in name.lower()), "")
+    """The op's name of a library; an unknown one counts as what PyTorch or vLLM run."""
+    return next((known for words, known in LIBRARIES if words.search(name.lower())), "")
 
 
 def _problem(row: Mapping[str, Any], direction: str, dtype: str) -> str:

@@ -101,11 +101,27 @@ def test_latent_rows_without_a_board_are_of_one_with_256_units() -> None:
         ("Triton MHA (aiter)", "triton"),
         ("gluon paged attention", "triton"),
         ("asm paged attention", "asm"),
+        ("PyTorch SDPA", "sdpa"),
+        ("torch SDPA (CK)", "ck"),
+        ("torch SDPA (aotriton)", "aotriton"),
+        ("FlyDSL", "flydsl"),
+        ("FlashAttention-2", "flash2"),
+        ("FA3", "flash3"),
+        ("cuDNN 9.1", "cudnn"),
+        ("FlashInfer", "flashinfer"),
+        ("xFormers", "efficient"),
+        ("PyTorch standard", "unfused"),
         ("something new", ""),
     ],
 )
 def test_libraries(name: str, library: str) -> None:
     assert attention(case(library=name)).library == library
+
+
+def test_only_single_calls_on_an_idle_gpu_include_the_call() -> None:
+    assert attention(case(source_repo="HazyResearch/HipKittens")).timing == "eager"
+    assert attention(case(source_repo="HazyResearch/HipKittens", library="CK")).timing == "kernel"
+    assert attention(case(source_repo="ROCm/aiter")).timing == "kernel"
 
 
 def test_lengths_and_kv_dtype() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +15,11 @@ from wavecast import arch
 from wavecast.errors import MissingFact, Unpredictable, UsageError
 from wavecast.model.chip import Chip
 from wavecast.model.ops import op
-from wavecast.model.ops.attention import Attention
-from wavecast.model.ops.attention.libraries import Tile
+from wavecast.model.ops.attention import Attention, libraries
+from wavecast.model.ops.attention.libraries import Library, Tile
 from wavecast.model.ops.attention.machine import AttentionRates
 from wavecast.model.ops.attention.streaming import streaming
-from wavecast.model.ops.attention.tiled import _rounds, _scores, _widths
+from wavecast.model.ops.attention.tiled import _rounds, _scores, _widths, tiled
 
 PREFILL = Attention(
     batch=16,
@@ -44,7 +45,7 @@ LATENT = Attention(
 )
 DECODE = replace(PREFILL, seq_q=1)
 CHIPS = ("mi210", "mi300a", "mi300x", "mi308x", "mi325x", "mi350x", "mi355x", "rx9070xt", "h200")
-TILE = Tile("asm", 256, 64, 64)
+TILE = Tile(kernel="asm", rows=256, columns=64, mask=64, schedule="interleaved")
 
 
 def seconds(problem: Attention, device: str = "mi355x") -> float:
@@ -162,15 +163,115 @@ def test_backward_takes_longer_than_its_products() -> None:
     assert seconds(replace(problem, backward=True)) > 2.5 * seconds(problem)
 
 
+@pytest.mark.parametrize(
+    ("device", "problem", "library"),
+    [
+        ("mi300x", PREFILL, "aotriton"),
+        ("mi355x", replace(PREFILL, backward=True), "aotriton"),
+        ("mi100", PREFILL, "unfused"),
+        ("a100", PREFILL, "flash2"),
+        ("h100", replace(PREFILL, head=320, head_v=320), "efficient"),
+        ("mi300x", DECODE, "triton"),
+        ("h100", DECODE, "flash3"),
+        ("h100", LATENT, "flashmla"),
+        ("a100", LATENT, "triton"),
+    ],
+)
+def test_the_default_is_what_pytorch_or_vllm_run(
+    device: str, problem: Attention, library: str
+) -> None:
+    prediction = problem.predict(arch.load(device))
+    assert prediction.assumed["library"] == library
+
+
+def test_names_of_libraries() -> None:
+    assert [row.name for row in libraries.named("aiter", "cdna3")] == ["asm"]
+    assert libraries.named("sdpa", "hopper")[0].name == "flash2"
+    assert libraries.named("sdpa", "unheard of") == ()
+    assert all(row.fused for row in libraries.named("best", "cdna3"))
+    known = libraries.libraries()
+    lists = [one for row in libraries.choices().values() for one in row.libraries.values()]
+    named = {name for one in lists for name in one} | {row.falls_back for row in known.values()}
+    assert named - {""} <= set(known)
+    aliases = [alias for row in known.values() for alias in row.aliases]
+    assert len({*aliases, *libraries.names()}) == len(aliases) + len(libraries.names())
+
+
+@pytest.mark.parametrize("row", libraries.libraries().values(), ids=lambda row: row.name)
+def test_libraries_have_what_a_time_needs(row: Library) -> None:
+    """Every tile kernel finds its coefficients on every chip it is for, and has a source."""
+    assert row.source
+    assert row.about
+    for device in (d for d in arch.devices() if row.runs_on(d.generation)):
+        machine = AttentionRates.of(device)
+        for direction, tiles in (("forward", row.forward), ("backward", row.backward)):
+            assert machine.coefficient("call", row.caller, "python", direction) > 0
+            for tile in tiles:
+                assert machine.coefficient("vector", tile.kernel, tile.schedule, direction) > 0
+
+
+def test_the_docs_name_every_library() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "predict.md").read_text(encoding="utf-8")
+    section = page.partition("## Attention by library")[2].partition("\n## ")[0]
+    assert {name for name in libraries.names() if f"`{name}`" not in section} == set()
+
+
+def test_heads_are_padded_to_the_widths_of_a_kernel() -> None:
+    ck = libraries.libraries()["ck"].forward[-1]
+    assert ck.padded(replace(PREFILL, head=80, head_v=72).sizes) == (96, 96)
+    expanded = replace(PREFILL, head=192, head_v=128).sizes
+    for name, generation, widths in (
+        ("flash3", "hopper", (192, 192)),
+        ("asm", "cdna3", (192, 128)),
+    ):
+        kernel = libraries.libraries()[name].tile(expanded, generation, backward=False)
+        assert kernel
+        assert kernel.padded(expanded) == widths
+
+
+def test_schedules_order_the_times_of_equal_tiles() -> None:
+    """Softmax beside the products costs less than between them; seven products more than five."""
+    problem = replace(PREFILL, library="asm", causal=False)
+    machine = AttentionRates.of(arch.load("b200"))
+    tile = Tile(kernel="none", rows=128, columns=128, mask=128, schedule="serial")
+
+    def time(kernel: Tile, *, backward: bool = False) -> float:
+        library = libraries.libraries()["asm"]
+        found = tiled(
+            problem.sizes,
+            machine=machine,
+            kernel=kernel,
+            library=library,
+            backward=backward,
+            eager=False,
+        )
+        return found.seconds
+
+    asynchronous, serial = replace(tile, schedule="asynchronous"), time(tile)
+    assert time(asynchronous) < time(replace(tile, schedule="interleaved")) < serial
+    assert time(replace(tile, warp_level=True)) > 1.2 * serial
+    assert time(replace(tile, products=7), backward=True) > 1.2 * time(tile, backward=True)
+    assert time(replace(tile, lds_bytes=4.0), backward=True) > 1.5 * time(tile, backward=True)
+
+
+def test_a_library_that_was_not_measured_says_so() -> None:
+    new = replace(PREFILL, library="flash3").predict(arch.load("h100"))
+    assert "flash3 was not measured: costs of the interleaved schedule" in new.notes
+    other = replace(PREFILL, library="asm").predict(arch.load("mi300x"))
+    assert "asm was measured on cdna4 only: costs of the interleaved schedule" in other.notes
+    assert replace(PREFILL, library="asm").predict(arch.load("mi355x")).notes == ()
+
+
 def test_the_best_library_is_no_slower_than_any() -> None:
     for backward, library in itertools.product((False, True), ("asm", "hipkittens", "ck")):
-        problem = replace(PREFILL, backward=backward)
+        problem = replace(PREFILL, backward=backward, library="best")
         assert seconds(problem) <= seconds(replace(problem, library=library))
 
 
 def test_best_splits_are_no_slower_than_given_ones() -> None:
-    best = LATENT.predict(arch.load("mi355x"))
-    times = {n: seconds(replace(LATENT, splits=n)) for n in (1, 2, 4, 8, 9, 16)}
+    latent = replace(LATENT, library="asm")
+    best = latent.predict(arch.load("mi355x"))
+    times = {n: seconds(replace(latent, splits=n)) for n in (1, 2, 4, 8, 9, 16)}
     assert best.seconds <= min(times.values())
     assert min(times.values()) == pytest.approx(best.seconds)
     assert times[8] == min(times.values())
@@ -179,10 +280,10 @@ def test_best_splits_are_no_slower_than_given_ones() -> None:
 
 
 def test_decoding_is_bound_by_memory() -> None:
-    prediction = replace(DECODE, batch=256).predict(arch.load("mi300x"))
+    prediction = replace(DECODE, batch=256, library="asm").predict(arch.load("mi300x"))
     assert prediction.assumed["kernel"] == "split keys"
     assert prediction.limiter == "memory"
-    small = replace(DECODE, batch=256, kv_dtype="fp8").predict(arch.load("mi300x"))
+    small = replace(DECODE, batch=256, kv_dtype="fp8", library="asm").predict(arch.load("mi300x"))
     assert 0.5 < small.seconds / prediction.seconds < 0.65
 
 
@@ -279,10 +380,19 @@ def test_what_is_wrong_is_named(shape: str, options: dict[str, str], words: str)
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(Unpredictable, match="asm has no kernel"):
         replace(PREFILL, library="asm").predict(arch.load("mi210"))
-    with pytest.raises(MissingFact, match="no known library"):
-        replace(PREFILL, backward=True).predict(arch.load("h200"))
+    with pytest.raises(Unpredictable, match="flash3 has no kernel"):
+        replace(PREFILL, library="flash3").predict(arch.load("a100"))
+    with pytest.raises(Unpredictable, match="flashmla has no kernel"):
+        replace(PREFILL, library="flashmla").predict(arch.load("h200"))
     with pytest.raises(MissingFact, match="fp8 matrix rate"):
         replace(PREFILL, dtype="fp8").predict(arch.load("mi210"))
+
+
+def test_a_generation_that_no_choice_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = {name: replace(row, libraries={}) for name, row in libraries.choices().items()}
+    monkeypatch.setattr(libraries, "choices", lambda: nothing)
+    with pytest.raises(MissingFact, match="sdpa runs no known kernel"):
+        PREFILL.predict(arch.load("mi300x"))
 
 
 def test_options_a_name_shows() -> None:

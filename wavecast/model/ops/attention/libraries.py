@@ -1,119 +1,192 @@
-"""The libraries whose attention is modelled: which kernels each has, and their tiles.
+"""The libraries whose attention is modelled: which kernel each runs, and how it works.
 
-`coefficients/attention.toml` has the cost of a kernel beyond its tiles as
-`vector_<kernel>_<direction>`.
+`libraries.toml` has the facts of their code and where each is from. `coefficients/attention.toml`
+has the costs: `vector_<kernel>_<direction>` of a kernel that was measured, `vector_<schedule>_
+<direction>` of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
 
 from wavecast.errors import UnknownName
 from wavecast.model.ops.attention.sizes import AttentionSizes
 
-CDNA = ("cdna3", "cdna4", "cdna-next")
+Schedule = Literal["interleaved", "independent", "serial", "asynchronous"]
+BEST = "best"
+"""Library name of the fastest fused library a device has."""
+TRAINING, SERVING = "sdpa", "vllm"
+"""Choices that are the default for tile kernels, and for decoding."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A tile kernel. A workgroup owns `rows` of one side (queries forward, keys backward) and walks
-    the other in steps of `columns`; tiles the mask empties are skipped in steps of `mask` columns.
+    """A tile kernel, and the sizes it is for; `libraries.toml` has the meaning of every field."""
 
-    `lockstep`: consecutive tiles of one head go to the CUs of one die, and a round of workgroups
-    lasts as long as its longest. `resident` workgroups share a CU, so that one computes while
-    another waits for memory. Heads are padded to a multiple of `grain` elements.
-    """
-
-    name: str
+    kernel: str
     rows: int
     columns: int
     mask: int
+    schedule: Schedule
+    heads: tuple[tuple[int, int], ...] = ()
+    most_head: int = 0
+    equal_heads: bool = False
+    dtypes: tuple[str, ...] = ()
+    generations: tuple[str, ...] = ()
+    causal: bool | None = None
+    longest: int = 0
+    grouped: bool | None = None
     lockstep: bool = False
     resident: int = 1
-    grain: int = 32
+    products: int = 5
+    warp_level: bool = False
+    lds_bytes: float = 0.0
+    widths: tuple[int, ...] = ()
+
+    def fits(self, sizes: AttentionSizes, generation: str) -> bool:
+        """Whether the library runs this kernel for these sizes."""
+        return (
+            (not self.heads or (sizes.head, sizes.head_v) in self.heads)
+            and (not self.most_head or max(sizes.head, sizes.head_v) <= self.most_head)
+            and (not self.dtypes or sizes.dtype in self.dtypes)
+            and (not self.generations or generation in self.generations)
+            and (self.causal is None or self.causal == sizes.causal)
+            and (not self.longest or max(sizes.longest) <= self.longest)
+            and (self.grouped is None or self.grouped == (sizes.group > 1))
+        )
+
+    def padded(self, sizes: AttentionSizes) -> tuple[int, int]:
+        """Elements of a key and of a value that the kernel computes with."""
+        head, head_v = sizes.head, sizes.head_v
+        if self.equal_heads:
+            head = head_v = max(head, head_v)
+        return self._width(head), self._width(head_v)
+
+    def _width(self, elements: int) -> int:
+        return next((width for width in self.widths if width >= elements), -(-elements // 16) * 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library. `generations` it has kernels for; empty: all. `caller` is whose function calls its
+    kernels: `call_<caller>_<direction>` in the table."""
+
+    name: str
+    about: str
+    source: str
+    aliases: tuple[str, ...] = ()
+    generations: tuple[str, ...] = ()
+    fused: bool = True
+    caller: str = "python"
+    falls_back: str = ""
+    split_keys: tuple[str, ...] = ()
+    most_splits: int = 0
+    measured: tuple[str, ...] = ()
+    forward: tuple[Tile, ...] = ()
+    backward: tuple[Tile, ...] = ()
+
+    def runs_on(self, generation: str) -> bool:
+        """Whether it has kernels for a generation of chips."""
+        return not self.generations or generation in self.generations
+
+    def tile(self, sizes: AttentionSizes, generation: str, *, backward: bool) -> Tile | None:
+        """The tile kernel it runs for these sizes, its own or that of `falls_back`; None where
+        there is none."""
+        if sizes.latent:
+            return None
+        rows = self.backward if backward else self.forward
+        found = next((row for row in rows if row.fits(sizes, generation)), None)
+        if found is None and self.falls_back:
+            return libraries()[self.falls_back].tile(sizes, generation, backward=backward)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
-    """A library. `generations` it has kernels for; empty: all. `caller` is whose Python function
-    calls its kernels: `call_<caller>_<direction>` in the table."""
+class LibraryChoice:
+    """What a program runs on each generation of chips, in the order in which it tries them."""
 
     name: str
-    generations: tuple[str, ...]
-    fused: bool = True
-    caller: str = "asm"
-
-    def runs_on(self, generation: str) -> bool:
-        return not self.generations or generation in self.generations
+    about: str
+    source: str
+    libraries: Mapping[str, tuple[str, ...]]
 
 
-ASM = Tile("asm", 256, 64, 64, grain=64)
-"""AITER's hand-written kernels: 8 waves of 32 rows."""
-ASM_FORWARD = ((128, 128), (192, 128))
-ASM_DTYPES = ("bf16", "fp8")
-ASM_BACKWARD = 192
-"""Heads they have: elements of keys and of values forward, where dtypes are these too; backward
-any up to so many (AITER's `hsa/gfx942/fmha_v3_fwd`, `get_padded_hdim` of its backward pass)."""
-HIPKITTENS = Tile("hipkittens", 256, 64, 256)
-"""HipKittens: 8 waves of 32 rows, two per SIMD that alternate on the matrix pipe."""
-CK_FORWARD = (
-    Tile("ck", 16, 16, 16, lockstep=True, resident=2),
-    Tile("ck", 32, 32, 32, lockstep=True),
-    Tile("ck", 64, 64, 64, lockstep=True),
-    Tile("ck", 128, 64, 64, lockstep=True),
-)
-"""CK tile: the smallest tile that holds a sequence, else the largest."""
-CK_BACKWARD = (
-    Tile("ck", 16, 16, 16, lockstep=True),
-    Tile("ck", 128, 64, 64, lockstep=True),
-)
-TRITON = Tile("triton", 128, 64, 64)
-
-LIBRARIES = {
-    "asm": Library("asm", CDNA),
-    "hipkittens": Library("hipkittens", CDNA, caller="hipkittens"),
-    "ck": Library("ck", (*CDNA, "cdna2", "cdna1")),
-    "triton": Library("triton", ()),
-    "unfused": Library("unfused", (), fused=False),
-}
-"""By name; `unfused` writes the scores to memory between separate kernels."""
+@cache
+def libraries() -> Mapping[str, Library]:
+    """All libraries by name."""
+    return {name: _library(name, row) for name, row in _table()["libraries"].items()}
 
 
-def library(name: str) -> Library:
-    """A library by name. Raises UnknownName."""
-    if name not in LIBRARIES:
-        raise UnknownName("attention library", name, LIBRARIES)
-    return LIBRARIES[name]
+@cache
+def choices() -> Mapping[str, LibraryChoice]:
+    """What programs run, by the name of the program."""
+    found = {}
+    for name, row in _table()["choices"].items():
+        row = dict(row)
+        about, source = row.pop("about"), row.pop("source")
+        found[name] = LibraryChoice(name, about, source, {key: tuple(v) for key, v in row.items()})
+    return found
 
 
-def tile(name: str, sizes: AttentionSizes, *, backward: bool) -> Tile | None:
-    """The tile kernel a library runs for these sizes; None where it has none.
+def named(name: str, generation: str) -> tuple[Library, ...]:
+    """The libraries a name stands for on a generation of chips, in the order they are tried.
 
-    AITER uses CK's kernel where it has no assembly kernel, and in the backward pass with fewer
-    heads of keys than of queries.
+    A name is that of a library, an alias of one, a choice (`sdpa`, `vllm`), or `best`: all fused
+    libraries. Raises UnknownName.
     """
-    if sizes.latent:
-        return None
-    if name == "asm" and _has_assembly(sizes, backward=backward):
-        return ASM
-    if name == "hipkittens" and sizes.head in (64, 128) and sizes.head == sizes.head_v:
-        return HIPKITTENS
-    if name in ("asm", "ck"):
-        tiles = CK_BACKWARD if backward else CK_FORWARD
-        return next((t for t in tiles if t.rows >= max(sizes.longest)), tiles[-1])
-    if name == "triton" and not backward:
-        return TRITON
-    return None
+    known = libraries()
+    if name == BEST:
+        return tuple(library for library in known.values() if library.fused)
+    if name in choices():
+        return tuple(known[own] for own in choices()[name].libraries.get(generation, ()))
+    found = known.get(name) or next((row for row in known.values() if name in row.aliases), None)
+    if found is None:
+        raise UnknownName("attention library", name, names())
+    return (found,)
 
 
-def _has_assembly(sizes: AttentionSizes, *, backward: bool) -> bool:
-    if not backward:
-        return (sizes.head, sizes.head_v) in ASM_FORWARD and sizes.dtype in ASM_DTYPES
-    return sizes.head == sizes.head_v <= ASM_BACKWARD and sizes.group == 1
+def names() -> tuple[str, ...]:
+    """Every name a user can give, without aliases."""
+    return (*libraries(), *choices(), BEST)
 
 
-STREAMING: Collection[str] = ("asm", "triton")
-"""Libraries with a kernel that splits the keys of one sequence over workgroups."""
+def _library(name: str, row: Mapping[str, Any]) -> Library:
+    fields: dict[str, Any] = {key: _frozen(v) for key, v in row.items() if key not in _DIRECTIONS}
+    fields |= {key: tuple(map(_tile, row.get(key, ()))) for key in _DIRECTIONS}
+    return Library(name=name, **fields)
 
-__all__ = ["LIBRARIES", "STREAMING", "Library", "Tile", "library", "tile"]
+
+def _tile(row: Mapping[str, Any]) -> Tile:
+    return Tile(**{key: _frozen(value) for key, value in row.items()})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+@cache
+def _table() -> Mapping[str, Any]:
+    path = resources.files("wavecast.model.ops.attention") / "libraries.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+_DIRECTIONS = ("forward", "backward")
+
+__all__ = [
+    "BEST",
+    "SERVING",
+    "TRAINING",
+    "Library",
+    "LibraryChoice",
+    "Schedule",
+    "Tile",
+    "choices",
+    "libraries",
+    "named",
+    "names",
+]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wavecast.arch import Device
+from wavecast.errors import MissingFact
 from wavecast.model import coefficients
 from wavecast.model.chip import Chip
 from wavecast.model.demand import Amount
@@ -42,9 +43,20 @@ class AttentionRates:
         activity = (matrix + self.k["vector_power"] * vector) * busy
         return sustained_clock(self.chip, dtype, activity)
 
-    def vector_clocks(self, operations: float) -> float:
-        """Clocks of a CU per score: one exponential, and `operations` of single lanes."""
-        return operations / self.lanes + 1.0 / self.exponentials
+    def vector_clocks(self, operations: float, exponentials: float = 1.0) -> float:
+        """Clocks of a CU per score: `exponentials`, and `operations` of single lanes."""
+        return operations / self.lanes + exponentials / self.exponentials
+
+    def coefficient(self, prefix: str, name: str, otherwise: str, suffix: str = "") -> float:
+        """`prefix_name_suffix`, or `prefix_otherwise_suffix` where nobody measured `name`.
+
+        Raises MissingFact where the table has neither for the device.
+        """
+        tried = ["_".join(filter(None, (prefix, part, suffix))) for part in (name, otherwise)]
+        for key in tried:
+            if key in self.k:
+                return self.k[key]
+        raise MissingFact(f"{FAMILY}.{tried[-1]} is not known for {self.chip.device.id}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from wavecast.model.bounds import Work
 from wavecast.model.intervals import bracketed
 from wavecast.model.ops.attention import libraries
 from wavecast.model.ops.attention.changes import changes
+from wavecast.model.ops.attention.libraries import Library
 from wavecast.model.ops.attention.machine import AttentionRates, TimeBreakdown
 from wavecast.model.ops.attention.sizes import BITS, AttentionSizes
 from wavecast.model.ops.attention.streaming import streaming
@@ -45,11 +46,11 @@ _NOT_MODELLED = (
 class Attention(Op):
     """`batch` sequences of `seq_q` queries and `seq_k` keys, or of `lengths` keys each.
 
-    `kv_dtype` is that of keys and values ("": as `dtype`), `library` one of
-    `libraries.LIBRARIES` ("": the best fused one), `splits` in how many parts the keys of one
-    sequence are decoded (0: the best number). With `lengths`, `batch` is their number; sequences
-    of a prefill (`seq_q` = 0) have as many queries as keys. `timing` is one of `TIMINGS`. The
-    others are those of `AttentionSizes`.
+    `kv_dtype` is that of keys and values ("": as `dtype`), `library` one of `libraries.names()`
+    ("": what PyTorch's `sdpa` runs on the chip, and for few queries over a long cache what vLLM
+    runs), `splits` in how many parts the keys of one sequence are decoded (0: the best number).
+    With `lengths`, `batch` is their number; sequences of a prefill (`seq_q` = 0) have as many
+    queries as keys. `timing` is one of `TIMINGS`. The others are those of `AttentionSizes`.
     """
 
     kind: ClassVar[str] = "attention"
@@ -98,7 +99,7 @@ class Attention(Op):
         if self.latent and (self.backward or self.kv_heads != 1):
             raise UsageError("attention: latent keys have one head and no backward pass")
         if self.library:
-            libraries.library(self.library)
+            libraries.named(self.library, "")
         if self.timing not in TIMINGS:
             raise UnknownName("way of timing", self.timing, TIMINGS)
 
@@ -160,13 +161,12 @@ class Attention(Op):
         return Work({self.dtype: flops}, read, written, "formula", "formula")
 
     def predict(self, device: Device) -> Prediction:
-        """The time of `library`, or of the fastest fused one the device has.
+        """The time of `library`, or of what PyTorch or vLLM run on the device.
 
         Raises MissingFact for a chip without rates of a dtype or without a library that has such a
-        kernel, UsageError for a given library that has none.
+        kernel, Unpredictable for a given library that has none.
         """
-        sizes, machine = self.sizes, _machine(device)
-        best, run = self._best(sizes, machine)
+        best, run = self._best(_machine(device))
         limiter = max(best.parts, key=lambda name: best.parts[name])
         given = bool(self.library or self.splits)
         prediction = Prediction(
@@ -181,50 +181,67 @@ class Attention(Op):
             lines=tuple(Share("top-down", name, part) for name, part in best.shares.items()),
             what_if=_what_if(device, best, run),
             not_modelled=_NOT_MODELLED,
-            notes=_notes(device),
+            notes=_notes(device, best),
         )
         return bracketed(prediction, self.kind, device)
 
-    def candidates(self, sizes: AttentionSizes, generation: str) -> Iterator[Candidate]:
-        """Every implementation that applies."""
-        rows = sizes.group * sizes.longest[0]
-        for name, library in libraries.LIBRARIES.items():
-            if not library.runs_on(generation) or not self._wants(name, library.fused):
-                continue
-            if not library.fused:
-                yield partial(unfused, sizes, backward=self.backward)
-                continue
-            kernel = libraries.tile(name, sizes, backward=self.backward)
-            if kernel and not self.splits:
-                yield partial(
-                    tiled,
-                    sizes,
-                    kernel=kernel,
-                    library=library,
-                    backward=self.backward,
-                    eager=self.timing == "eager",
-                )
-            decodes = name in libraries.STREAMING and not self.backward
-            if decodes and (sizes.latent or rows <= _DECODE_ROWS):
-                yield partial(streaming, sizes, library=name, splits=self.splits)
+    def candidates(self, library: Library, generation: str) -> Iterator[Candidate]:
+        """Every kernel of a library that applies to a generation of chips."""
+        sizes = self.sizes
+        if not library.runs_on(generation):
+            return
+        if not library.fused:
+            yield partial(unfused, sizes, backward=self.backward)
+            return
+        kernel = library.tile(sizes, generation, backward=self.backward)
+        if kernel and not self.splits:
+            yield partial(
+                tiled,
+                sizes,
+                kernel=kernel,
+                library=library,
+                backward=self.backward,
+                eager=self.timing == "eager",
+            )
+        decodes = ("latent" if sizes.latent else "dense") in library.split_keys
+        if decodes and not self.backward and (sizes.latent or self._rows <= _DECODE_ROWS):
+            yield partial(
+                streaming,
+                sizes,
+                library=library.name,
+                splits=self.splits,
+                most_splits=library.most_splits,
+            )
 
     def seconds(self, machine: AttentionRates) -> float:
         """The time alone. Raises as `predict`."""
-        return self._best(self.sizes, machine)[0].seconds
+        return self._best(machine)[0].seconds
 
-    def _best(
-        self, sizes: AttentionSizes, machine: AttentionRates
-    ) -> tuple[TimeBreakdown, Candidate]:
-        device = machine.chip.device
-        found = [(run(machine=machine), run) for run in self.candidates(sizes, device.generation)]
+    @property
+    def _rows(self) -> int:
+        """Rows of one head of keys: queries, times query heads that share it."""
+        return self.sizes.group * self.sizes.longest[0]
+
+    @property
+    def _chosen(self) -> str:
+        """The name of the library, or of the choice that is the default for such sizes."""
+        decodes = self.sizes.latent or self._rows <= _DECODE_ROWS < self.sizes.longest[1]
+        default = libraries.SERVING if decodes and not self.backward else libraries.TRAINING
+        return self.library or default
+
+    def _best(self, machine: AttentionRates) -> tuple[TimeBreakdown, Candidate]:
+        device, name = machine.chip.device, self._chosen
+        found: list[tuple[TimeBreakdown, Candidate]] = []
+        for library in libraries.named(name, device.generation):
+            runs = self.candidates(library, device.generation)
+            found += [(run(machine=machine), run) for run in runs]
+            if found and name != libraries.BEST:
+                break
         if not found and self.library:
             raise Unpredictable(f"{self.library} has no kernel for {self} on {device.id}")
         if not found:
-            raise MissingFact(f"no known library has a fused kernel for {self} on {device.id}")
+            raise MissingFact(f"{name} runs no known kernel for {self} on {device.id}")
         return min(found, key=lambda pair: pair[0].seconds)
-
-    def _wants(self, name: str, fused: bool) -> bool:
-        return name == self.library if self.library else fused
 
     def __str__(self) -> str:
         direction = " backward" if self.backward else ""
@@ -254,10 +271,13 @@ def _what_if(device: Device, best: TimeBreakdown, run: Candidate) -> tuple[WhatI
     )
 
 
-def _notes(device: Device) -> tuple[str, ...]:
-    if device.vendor == "nvidia":
-        return ("costs other than products and exponentials are known for AMD chips only",)
-    return ()
+def _notes(device: Device, best: TimeBreakdown) -> tuple[str, ...]:
+    name, schedule = str(best.assumed["library"]), best.assumed.get("schedule")
+    measured = libraries.libraries()[name].measured
+    if device.generation in measured:
+        return ()
+    where = f"measured on {', '.join(measured)} only" if measured else "not measured"
+    return (f"{name} was {where}" + (f": costs of the {schedule} schedule" if schedule else ""),)
 
 
 @cache

@@ -51,17 +51,23 @@ class _Grid:
 
 
 def streaming(
-    sizes: AttentionSizes, *, machine: AttentionRates, library: str, splits: int
+    sizes: AttentionSizes,
+    *,
+    machine: AttentionRates,
+    library: str,
+    splits: int,
+    most_splits: int = 0,
 ) -> TimeBreakdown:
-    """The time over the best number of splits, or the given one (0: best).
+    """The time over the best number of splits up to `most_splits` (0: no limit), or `splits`.
 
     Raises MissingFact for a dtype the chip does not have.
     """
     k, chip = machine.k, machine.chip
     tried = LATENT_SPLITS if sizes.latent else SPLITS
+    tried = tried[tried <= most_splits] if most_splits else tried
     asked = np.array([splits]) if splits else tried
     grid = _grid(sizes, asked, int(k["split_tokens"]))
-    bandwidth = chip.hbm_peak * k[f"bandwidth_{library}"]
+    bandwidth = chip.hbm_peak * machine.coefficient("bandwidth", library, "split")
     slots = chip.units * (1 if sizes.latent else _RESIDENT)
     workgroups = grid.sequences * sizes.kv_heads * grid.row_tiles * grid.parts
     token = _token(sizes, machine, library, grid.rows, np.minimum(1.0, workgroups / chip.units))
@@ -129,7 +135,7 @@ def _token(
     """Of workgroups on the share `busy` of the CUs, which compute while they stream."""
     chip = machine.chip
     moved = sizes.token_lines
-    stream = moved / machine.k[f"stream_{library}"]
+    stream = moved / machine.coefficient("stream", library, "split")
     matrix = rows * 2.0 * (sizes.head + sizes.head_v) / chip.matrix_rate(sizes.dtype)
     vector = rows * machine.vector_clocks(machine.k["vector_decode"])
     all_of_it = matrix + vector + stream * chip.clock

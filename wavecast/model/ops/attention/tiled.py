@@ -1,21 +1,25 @@
 """Time of a fused tile kernel, forward or backward.
 
-Of every score a workgroup computes, its CU spends
+Of every score a workgroup computes, its CU spends clocks for
 
-    matrix = FLOP / matrix rate          and
-    vector = 1 / exponentials per clock + vector_<kernel> / lanes
+    matrix = FLOP / matrix rate, or LDS bytes / LDS rate where those are more
+    vector = exponentials / exponentials per clock + operations / lanes
 
-clocks one after the other: the scores of a tile are needed before their exponentials, those before
-the second product, and what the waves of a CU hide of each other is in `vector_<kernel>`. The bytes
-of a workgroup's own rows (queries and outputs; keys, values and their gradients) move while it
-computes nothing, shared by the workgroups that are resident. Memory bounds everything that moves.
+one after the other: the scores of a tile are needed before their exponentials, those before the
+second product. `operations` are what the waves of a CU do not hide of each other: fitted to kernels
+that were measured, else those of the schedule (`libraries.toml`). Under the asynchronous schedule
+products run while the waves compute, and only the longer of both counts. The bytes of a workgroup's
+own rows (queries and outputs; keys, values and their gradients) move while it computes nothing,
+shared by the workgroups that are resident. Memory bounds everything that moves.
 Forward is one product each with head and head_v elements per score; backward five: Q·Kᵀ again,
-dO·Vᵀ, dV = Pᵀ·dO, dK = dSᵀ·Q, dQ = dS·K.
+dO·Vᵀ, dV = Pᵀ·dO, dK = dSᵀ·Q, dQ = dS·K; or seven where a separate kernel computes dQ: it
+computes the first two again.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,43 +46,40 @@ def tiled(
     k, chip = machine.k, machine.chip
     direction = "backward" if backward else "forward"
     workgroups, busiest = _scores(sizes, kernel, chip.units, chip.dies, backward=backward)
-    grain = kernel.grain
-    head, head_v = (math.ceil(n / grain) * grain for n in (sizes.head, sizes.head_v))
-    matrix = _flops(head, head_v, backward=backward) / chip.matrix_rate(sizes.dtype)
-    operations = k[f"vector_{kernel.name}_{direction}"]
-    vector = machine.vector_clocks(operations)
-    working = machine.vector_clocks(min(operations, k["vector_work"]))
-    clocks = matrix + vector
+    score = _score(sizes, machine, kernel, backward=backward)
     busy = min(1.0, workgroups / chip.units)
-    clock = float(machine.clock(sizes.dtype, matrix / clocks, working / clocks, busy))
+    clock = float(machine.clock(sizes.dtype, score.matrix_activity, score.vector_activity, busy))
     latencies = k[f"latencies_{direction}"] * chip.latency["hbm"] / kernel.resident
     exposed, others, moved = _bytes(sizes, kernel, backward=backward)
     parts = {
-        "matrix": busiest * matrix / clock,
-        "vector": busiest * vector / clock,
+        "matrix": busiest * score.matrix / clock,
+        "vector": busiest * score.vector / clock,
         "latency": math.ceil(workgroups / chip.units) * latencies,
         "own rows": exposed / kernel.resident / chip.hbm,
     }
     fused, memory = sum(parts.values()), moved / chip.hbm
     p = k["overlap"]
     main = (fused**p + memory**p) ** (1 / p)
+    call = machine.coefficient("call", library.caller, "python", direction) if eager else 0.0
     parts |= {
         "memory": memory,
         "other kernels": others / chip.hbm + (2 * chip.launch if backward else 0.0),
-        "call": k[f"call_{library.caller}_{direction}"] * k["host"] if eager else chip.launch,
+        "call": call * k["host"] if eager else chip.launch,
     }
-    useful = sizes.scores * _flops(sizes.head, sizes.head_v, backward=backward)
+    useful = sizes.scores * _flops(sizes.head, sizes.head_v, 5 if backward else 2)
     useful /= chip.matrix_rate(sizes.dtype) * chip.units * clock
+    useful = min(useful, parts["matrix"])
     shares = {
         "useful products": useful,
-        "padding, mask edges, uneven rounds": parts["matrix"] - useful,
+        "padding, mask edges, uneven rounds, repeated products": parts["matrix"] - useful,
         **{name: parts[name] for name in ("vector", "latency", "own rows")},
         "memory": main - fused,
         **{name: parts[name] for name in ("other kernels", "call")},
     }
     assumed = {
         "library": library.name,
-        "kernel": kernel.name,
+        "kernel": kernel.kernel,
+        "schedule": kernel.schedule,
         "tile": (kernel.rows, kernel.columns),
         "workgroups": workgroups,
         "clock_mhz": round(clock / 1e6),
@@ -86,9 +87,45 @@ def tiled(
     return TimeBreakdown(sum(shares.values()), parts, shares, assumed)
 
 
-def _flops(head: int, head_v: int, *, backward: bool) -> float:
-    """Per score."""
-    return 2.0 * ((3 * head + 2 * head_v) if backward else (head + head_v))
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """Clocks of a CU per score, and the share of them that draws power."""
+
+    matrix: float
+    vector: float
+    matrix_activity: float
+    vector_activity: float
+
+
+def _score(
+    sizes: AttentionSizes, machine: AttentionRates, kernel: Tile, *, backward: bool
+) -> _Score:
+    k, chip = machine.k, machine.chip
+    head, head_v = kernel.padded(sizes)
+    products = kernel.products if backward else 2
+    full = _flops(head, head_v, products) / chip.matrix_rate(sizes.dtype)
+    matrix = full / k["warp_matrix_rate"] if kernel.warp_level else full
+    matrix = max(matrix, kernel.lds_bytes * (head + head_v) / 2 / chip.lds_rate)
+    exponentials = 2.0 if products == _SPLIT else 1.0
+    direction = "backward" if backward else "forward"
+    operations = machine.coefficient("vector", kernel.kernel, kernel.schedule, direction)
+    concurrent = kernel.schedule == "asynchronous"
+    exponentials *= k["exponentials_on_pipe"] if concurrent else 1.0
+    vector = machine.vector_clocks(operations, exponentials)
+    vector = max(0.0, vector - matrix) if concurrent else vector
+    working = machine.vector_clocks(min(operations, k["vector_work"]), exponentials)
+    clocks = matrix + vector
+    return _Score(matrix, vector, full / clocks, min(1.0, working / clocks))
+
+
+_SPLIT = 7
+"""Products of a backward pass with a separate kernel for dQ."""
+
+
+def _flops(head: int, head_v: int, products: int) -> float:
+    """Per score, of a number of products: 2 forward, 5 or 7 backward."""
+    of_head, of_value = {2: (1, 1), 5: (3, 2), _SPLIT: (4, 3)}[products]
+    return 2.0 * (of_head * head + of_value * head_v)
 
 
 def _scores(
