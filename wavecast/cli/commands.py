@@ -7,6 +7,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.explain",
         "Show the code of a kernel on each GPU, its predicted time, and what limits it.",
     ),
+    "model": (
+        "wavecast.cli.model",
+        "Predict a whole model on a machine: memory, latency and throughput of serving.",
+    ),
     "run": (
         "wavecast.cli.run",
         "Run a script and execute its Triton kernels on the CPU.",

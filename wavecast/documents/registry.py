@@ -13,6 +13,7 @@ from wavecast.documents.history import HistoryDocument
 from wavecast.documents.operation import OperationDocument
 from wavecast.documents.ops import OpsDocument
 from wavecast.documents.schema import name_of
+from wavecast.documents.system import SystemDocument
 from wavecast.documents.trace import TraceDocument
 from wavecast.documents.tune import TuneDocument
 from wavecast.documents.validate import ValidateDocument
@@ -23,6 +24,7 @@ def documents() -> dict[str, type[JsonObject]]:
     known: tuple[type[JsonObject], ...] = (
         ExplainDocument,
         OperationDocument,
+        SystemDocument,
         CheckDocument,
         TraceDocument,
         ValidateDocument,

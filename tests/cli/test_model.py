@@ -1,0 +1,76 @@
+"""`wavecast model`."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from tests.cli.test_main import call
+from wavecast.documents.schema import json_schema
+from wavecast.documents.system import SystemDocument
+
+RUN = ("model", "Llama-3.1-8B", "--system", "mi300x", "--dtype", "fp8", "--concurrency", "1..4")
+
+
+def test_text_fits_a_narrow_terminal(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = call(capsys, *RUN)
+    assert (code, err) == (0, "")
+    assert "Llama-3.1-8B on 1x AMD Instinct MI300X" in out
+    assert "4 at once" in out
+    assert "decode attention" in out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_json_follows_its_schema(capsys) -> None:
+    code, out, _ = call(capsys, *RUN, "--format", "json")
+    assert code == 0
+    document = json.loads(out)
+    jsonschema.validate(document, json_schema(SystemDocument))
+    (model,) = document["models"]
+    assert [serving["concurrency"] for serving in model["servings"]] == [1, 2, 4]
+    for serving in model["servings"]:
+        for name in ("ttft", "tpot", "output_rate"):
+            assert serving[name]["low"] < serving[name]["value"] < serving[name]["high"]
+        device = sum(kernel["seconds"] * kernel["count"] for kernel in serving["kernels"])
+        assert device == pytest.approx(serving["decode"]["device"])
+
+
+def test_a_model_that_does_not_fit(capsys) -> None:
+    code, out, err = call(capsys, "model", "DeepSeek-R1", "--system", "mi300x,8xMI300X")
+    assert code == 0
+    assert "does not fit: DeepSeek-R1 needs" in out
+    code, out, err = call(capsys, "model", "DeepSeek-R1", "--system", "mi300x")
+    assert code == 3
+    assert "fits none of the systems" in err
+
+
+def test_known_models_are_listed(capsys) -> None:
+    code, out, _ = call(capsys, "model", "--list")
+    assert code == 0
+    assert any(line.split()[:2] == ["Llama-3.3-70B", "70.6"] for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "no MODEL"),
+        (["nothing"], "unknown model 'nothing'"),
+        (["Llama-3.1-8B", "--system", "9xMI300X"], "a node has 1 to 8 mi300x, not 9"),
+        (["Llama-3.1-8B", "--system", "3xRX7900XTX"], "a node has 1 to 1 rx7900xtx, not 3"),
+        (["Llama-3.1-8B", "--tp", "16"], "TP16 takes 16 GPUs"),
+        (["Llama-3.1-8B", "--engine", "other"], "unknown engine 'other'"),
+        (["Llama-3.1-8B", "--dtype", "fp3"], "unknown format of weights 'fp3'"),
+        (["Llama-3.1-8B", "--kv-dtype", "int2"], "unknown dtype of keys and values"),
+        (["Llama-3.1-8B", "--concurrency", "4..1"], "is not like 1,4,16 or 4..256"),
+        (["Llama-3.1-8B", "--concurrency", "1", "--rate", "2"], "exclude each other"),
+    ],
+)
+def test_bad_input_is_one_line(capsys, arguments, message) -> None:
+    code, out, err = call(capsys, "model", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1

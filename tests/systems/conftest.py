@@ -1,0 +1,31 @@
+"""Models that are ready for loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from wavecast.arch.systems import system
+from wavecast.systems import huggingface
+from wavecast.systems.answer import Deployment, ModelOnSystem
+from wavecast.systems.parallel import Parallelism
+
+Ready = Callable[..., ModelOnSystem]
+
+
+@pytest.fixture(scope="session")
+def ready() -> Ready:
+    """`ready(model, machine, tensor=8, engine="vllm", …)`."""
+
+    def make(model: str, machine: str, tensor: int = 1, **given: object) -> ModelOnSystem:
+        name, values = huggingface.load(model)
+        parallel = Parallelism(
+            tensor=tensor,
+            expert=int(str(given.pop("expert", 1))),
+            attention_data=bool(given.pop("attention_data", False)),
+        )
+        deployment = Deployment(parallel=parallel, **{k: str(v) for k, v in given.items()})
+        return ModelOnSystem(name, values, system(machine), deployment)
+
+    return make

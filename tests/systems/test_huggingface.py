@@ -1,0 +1,114 @@
+"""Configurations of Hugging Face models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wavecast.errors import UnknownName, UsageError
+from wavecast.systems import huggingface
+from wavecast.systems.architecture import ExpertMlp, GroupedQueryAttention, LinearAttention
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "billions", "active"),
+    [  # as published on the model cards
+        ("Llama-3.1-8B", 8.03, 8.03),
+        ("meta-llama/Llama-3.1-70B-Instruct", 70.6, 70.6),
+        ("Llama-3.1-405B", 405.9, 405.9),
+        ("Mixtral-8x7B", 46.7, 12.9),
+        ("Mixtral-8x22B", 140.6, 39.1),
+        ("Qwen3-235B-A22B", 235.1, 22.2),
+        ("Qwen3-30B-A3B", 30.5, 3.35),
+        ("DeepSeek-R1", 671.0, 37.6),
+        ("Kimi-K2", 1026.5, 32.9),
+        ("gpt-oss-120b", 116.8, 5.7),
+        ("gpt-oss-20b", 20.9, 4.2),
+        ("GLM-4.5-Air", 106.9, 13.4),
+        ("Llama-4-Maverick", 400.7, 17.2),
+        ("MiniMax-M2", 228.7, 11.0),
+    ],
+)
+def test_parameters_are_those_of_the_model_card(model, billions, active) -> None:
+    name, values = huggingface.load(model)
+    found = huggingface.read(values, name)
+    assert found.parameters / 1e9 == pytest.approx(billions, rel=0.01)
+    assert found.active_parameters / 1e9 == pytest.approx(active, rel=0.02)
+
+
+@pytest.mark.thorough
+def test_parameters_of_every_type_are_those_of_transformers() -> None:
+    """An independent count: the modules that transformers builds, without memory."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    for kind in ("llama", "qwen3", "mixtral", "qwen3_moe", "qwen3_next", "deepseek_v3", "gpt_oss"):
+        config = transformers.AutoConfig.for_model(kind)
+        config.num_hidden_layers = 4
+        for name in ("layer_types", "mlp_layer_types"):
+            if isinstance(getattr(config, name, None), list):
+                setattr(config, name, getattr(config, name)[:4])
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(config)
+        matrices = sum(p.numel() for p in model.parameters() if p.dim() > 1)
+        values = {**config.to_dict(), "tie_word_embeddings": config.tie_word_embeddings}
+        assert huggingface.read(values, kind).parameters == pytest.approx(matrices, rel=2e-3), kind
+
+
+def test_a_file_and_a_folder(tmp_path: Path) -> None:
+    path = tmp_path / "tiny" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(LLAMA))
+    for selector in (path, path.parent):
+        name, values = huggingface.load(str(selector))
+        assert name == "tiny"
+        assert huggingface.read(values, name).depth == 2
+
+
+def test_layers_of_a_hybrid_model() -> None:
+    name, values = huggingface.load("Qwen3-Next-80B-A3B")
+    found = huggingface.read(values, name)
+    kinds = {type(layer.attention): count for layer, count in found.layers}
+    assert kinds == {LinearAttention: 36, GroupedQueryAttention: 12}
+    assert all(isinstance(layer.mlp, ExpertMlp) for layer, _ in found.layers)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hidden_size": None}, "no field hidden_size"),
+        ({"num_hidden_layers": 0}, "num_hidden_layers is 0, not 1 to"),
+        ({"num_hidden_layers": 1 << 40}, "num_hidden_layers is 1099511627776"),
+        ({"vocab_size": "many"}, "vocab_size is 'many', not a whole number"),
+        ({"num_key_value_heads": 3}, "4 is not a multiple of num_key_value_heads 3"),
+        ({"model_type": None}, "no field model_type"),
+    ],
+)
+def test_a_bad_field_is_named(change, message) -> None:
+    with pytest.raises(UsageError, match=message):
+        huggingface.read({**LLAMA, **change}, "tiny")
+
+
+def test_other_types_and_names_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="model_type 'mamba'"):
+        huggingface.read({**LLAMA, "model_type": "mamba"}, "tiny")
+    with pytest.raises(UnknownName, match="unknown model 'no such'"):
+        huggingface.load("no such")
+    path = tmp_path / "config.json"
+    path.write_text("[1]")
+    with pytest.raises(UsageError, match="no object of fields"):
+        huggingface.load(str(path))
+    path.write_text("{")
+    with pytest.raises(UsageError, match="not JSON"):
+        huggingface.load(str(path))

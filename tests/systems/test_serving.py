@@ -1,0 +1,98 @@
+"""Memory, and simulated loads."""
+
+from __future__ import annotations
+
+import pytest
+
+from wavecast.errors import UsageError
+from wavecast.systems.serving import Load, serve
+
+
+def test_weights_take_their_bytes(ready) -> None:
+    model = ready("Llama-3.1-8B", "mi300x", dtype="bf16")
+    weights = sum(
+        size
+        for name, size in model.memory.parts.items()
+        if name.endswith("weights") or name == "embeddings"
+    )
+    assert weights == pytest.approx(2 * model.architecture.parameters, rel=1e-6)
+
+
+def test_a_cached_token(ready) -> None:
+    assert ready("Llama-3.3-70B", "8xMI300X", 8).memory.token == 80 * 2 * 128 * 2
+    assert ready("Llama-3.3-70B", "mi300x", 1, dtype="fp8").memory.token == 80 * 2 * 8 * 128 * 2
+    fp8 = ready("DeepSeek-R1", "8xMI300X", 8, cache="fp8").memory
+    assert fp8.token == 61 * 576  # the latent vector is on every GPU
+
+
+def test_what_fits(ready) -> None:
+    assert not ready("Llama-3.1-405B", "mi300x", 1, dtype="bf16").memory.fits
+    assert ready("Llama-3.1-405B", "8xMI300X", 8, dtype="bf16").memory.fits
+    assert not ready("DeepSeek-R1", "dgx-h100", 8).memory.fits
+    assert ready("DeepSeek-R1", "8xMI300X", 8).memory.fits
+
+
+@pytest.mark.parametrize("engine", ["vllm", "atom"])
+def test_a_closed_loop(ready, engine) -> None:
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8", engine=engine)
+    served = serve(model.model, model.memory, Load(512, 256, concurrency=16))
+    assert served.requests == 160
+    assert served.running == 16
+    assert served.output_tokens <= 160 * 256
+    # Little's law: requests in the system = their rate times their time in it.
+    within = served.requests / served.seconds * (served.end_to_end.mean - model.engine.request)
+    assert within == pytest.approx(16, rel=0.12)
+    assert served.ttft.p50 <= served.ttft.p90 <= served.ttft.p99
+    assert 0 < served.prefill_share < 1
+
+
+def test_more_at_once_is_more_throughput_and_longer_tokens(ready) -> None:
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8")
+    found = [serve(model.model, model.memory, Load(512, 128, concurrency=n)) for n in (1, 8, 64)]
+    assert found[0].output_rate < found[1].output_rate < found[2].output_rate
+    assert found[0].tpot.mean < found[1].tpot.mean < found[2].tpot.mean
+
+
+def test_an_open_loop_waits_for_requests(ready) -> None:
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8")
+    slow = serve(model.model, model.memory, Load(256, 64, rate=0.5, requests=40))
+    assert slow.seconds == pytest.approx(80, rel=0.4)
+    fast = serve(model.model, model.memory, Load(256, 64, rate=1000, requests=40))
+    assert fast.running > slow.running
+    assert fast.ttft.mean > slow.ttft.mean
+
+
+def test_runs_are_deterministic(ready) -> None:
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8")
+    load = Load(300, 50, concurrency=4, seed=3)
+    assert serve(model.model, model.memory, load) == serve(model.model, model.memory, load)
+
+
+def test_the_cache_bounds_what_runs_at_once(ready) -> None:
+    model = ready("Llama-3.3-70B", "h200", dtype="fp8")
+    most = model.memory.sequences(8192 + 512)
+    served = serve(
+        model.model, model.memory, Load(8192, 512, concurrency=64, shortest=1, requests=70)
+    )
+    assert served.running == most < 64
+
+
+def test_a_request_that_does_not_fit_is_named(ready) -> None:
+    model = ready("Llama-3.3-70B", "h200", dtype="fp8")
+    with pytest.raises(UsageError, match=r"of 2,000,001 tokens does not fit: the cache holds \d"):
+        serve(model.model, model.memory, Load(2_000_000, 1, concurrency=1, shortest=1))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"prompt": 0, "output": 1, "concurrency": 1},
+        {"prompt": 1, "output": 1 << 30, "concurrency": 1},
+        {"prompt": 1, "output": 1},
+        {"prompt": 1, "output": 1, "concurrency": 1, "rate": 1.0},
+        {"prompt": 1, "output": 1, "concurrency": 1, "shortest": 0.0},
+    ],
+)
+def test_an_absurd_load_is_refused(given) -> None:
+    with pytest.raises(UsageError):
+        Load(**given)

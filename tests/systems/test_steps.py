@@ -1,0 +1,110 @@
+"""Kernels of a step: what they compute, and their time from the grid."""
+
+from __future__ import annotations
+
+import pytest
+
+from wavecast.errors import UsageError
+from wavecast.systems.graph import Step
+from wavecast.systems.parallel import Parallelism, check
+
+
+def flops(model, step: Step) -> float:
+    """Useful FLOPs of the matrix products outside of attention, of all GPUs."""
+    kinds = ("gemm", "moe")
+    return model.parallel.tensor * sum(
+        sum((kernel.priced.node.op.work().flops or {}).values()) * kernel.count
+        for kernel in model.model.kernels(step)
+        if kernel.priced.node.op.kind in kinds and not kernel.priced.node.name.startswith("index")
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Llama-3.3-70B", "Qwen3-235B-A22B", "DeepSeek-R1", "gpt-oss-120b", "Qwen3-Next-80B-A3B"],
+)
+def test_flops_are_two_per_active_parameter_and_token(ready, name) -> None:
+    """The embedding is looked up, not multiplied."""
+    model = ready(name, "mi355x")
+    rows = 64
+    known = model.architecture
+    expected = 2.0 * rows * (known.active_parameters - known.vocabulary * known.hidden)
+    assert flops(model, Step(decode=rows, context=1)) == pytest.approx(expected, rel=0.02)
+
+
+def test_tensor_parallelism_divides_all_but_small_projections(ready) -> None:
+    whole, part = (ready("Llama-3.3-70B", f"{n}xMI355X", n) for n in (1, 8))
+    step = Step(decode=64, context=1)
+    assert flops(part, step) == pytest.approx(flops(whole, step), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Llama-3.3-70B", "DeepSeek-R1", "Qwen3-Next-80B-A3B"])
+def test_the_grid_gives_the_time_of_exact_steps(ready, name) -> None:
+    model = ready(name, "8xMI355X", 8 if "Next" not in name else 2).model
+    for decode, context in ((3, 700), (24, 1536), (100, 5000)):
+        exact = model.time(Step(decode=decode, context=context)).seconds
+        assert model.seconds(decode, context, 0, 0, 0) == pytest.approx(exact, rel=0.12)
+    exact = model.time(Step(chunks=1, tokens=3000)).seconds
+    assert model.seconds(0, 0, 1, 3000, 0) == pytest.approx(exact, rel=0.12)
+
+
+def test_more_work_takes_longer(ready) -> None:
+    model = ready("Llama-3.1-8B", "mi300x").model
+    times = [model.time(Step(decode=n, context=c)) for n, c in ((1, 100), (64, 100), (64, 8000))]
+    assert times[0].device < times[1].device < times[2].device
+    for time in times:
+        assert time.low < time.device < time.high
+        assert sum(time.modules.values()) == pytest.approx(time.device)
+
+
+def test_a_window_bounds_the_keys(ready) -> None:
+    model = ready("gpt-oss-20b", "mi300x", dtype="bf16")
+    keys = {
+        kernel.priced.node.op.seq_k
+        for kernel in model.model.kernels(Step(decode=4, context=5000))
+        if kernel.priced.node.name == "decode attention"
+    }
+    assert keys == {128, 5000}
+
+
+def test_experts_spread_over_gpus_take_whole_experts(ready) -> None:
+    def experts(model):
+        (found,) = {
+            kernel.priced.node.op
+            for kernel in model.model.kernels(Step(decode=64, context=1))
+            if kernel.priced.node.name == "experts"
+        }
+        return found
+
+    divided = experts(ready("Qwen3-235B-A22B", "8xMI355X", 8))
+    spread = experts(ready("Qwen3-235B-A22B", "8xMI355X", 8, expert=8))
+    assert (divided.experts, divided.inter, divided.topk) == (128, 192, 8)
+    assert (spread.experts, spread.inter, spread.topk, spread.tokens) == (16, 1536, 1, 64)
+
+
+def test_attention_with_own_sequences_has_no_all_reduce(ready) -> None:
+    model = ready("DeepSeek-R1", "8xMI355X", 8, attention_data=True)
+    names = [k.priced.node.name for k in model.model.kernels(Step(decode=64, context=1000))]
+    assert "all_reduce" not in names
+    assert {"gather tokens", "scatter tokens"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("Llama-3.3-70B", {"tensor": 7}, "64 heads of attention do not divide among 7"),
+        ("Llama-3.3-70B", {"tensor": 8, "expert": 8}, "no experts for 8 GPUs"),
+        ("Llama-3.3-70B", {"pipeline": 81}, "80 layers, fewer than 81 stages"),
+        (
+            "Qwen3-235B-A22B",
+            {"tensor": 4, "expert": 3},
+            "3 GPUs divide the experts, which are neither",
+        ),
+    ],
+)
+def test_what_does_not_divide_is_refused(name, given, message) -> None:
+    from wavecast.systems import huggingface
+
+    label, values = huggingface.load(name)
+    with pytest.raises(UsageError, match=message):
+        check(huggingface.read(values, label), Parallelism(**given))

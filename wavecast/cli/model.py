@@ -1,0 +1,166 @@
+"""`wavecast model`: a whole model on a machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from wavecast.cli import streams
+from wavecast.cli.types import NumberRange, count
+from wavecast.errors import NothingAnalysed, UsageError
+
+_MOST = 1 << 20
+
+
+class Counts(click.ParamType):
+    """`1,4,16` or `4..256`, which doubles."""
+
+    name = "N[,N…|..N]"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        found: list[int] = []
+        try:
+            for part in str(value).split(","):
+                low, dots, high = part.partition("..")
+                first, last = int(low), int(high) if dots else int(low)
+                if not 0 < first <= last <= _MOST:
+                    raise ValueError
+                while first < last:
+                    found.append(first)
+                    first *= 2
+                found.append(last)
+        except ValueError:
+            self.fail(f"{value!r} is not like 1,4,16 or 4..256, up to {_MOST:,}", param, ctx)
+        return tuple(dict.fromkeys(found))
+
+
+@click.command(
+    "model",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Examples:
+
+    wavecast model Llama-3.3-70B --system 8xMI300X --tp 8 --dtype fp8 --concurrency 4..256
+
+    wavecast model ./config.json --system 8xMI355X,8xH200 --tp 8 --in 8192 --out 1024
+
+    wavecast model --list
+    """,
+)
+@click.argument("name", metavar="MODEL", required=False)
+@click.option("--list", "list_", is_flag=True, help="List the models that are known by name.")
+@click.option("--system", "systems", metavar="SYSTEM[,SYSTEM]", default="8xMI300X",
+              show_default=True, help="Machines: 8xMI300X, dgx-h100, mi355x …")  # fmt: skip
+@click.option("--arch-file", "arch_files", multiple=True, type=click.Path(path_type=Path),
+              help="TOML with facts of a GPU, over those of the package.")  # fmt: skip
+@click.option("--tp", type=count(1), default=None, show_default="all GPUs",
+              help="Tensor parallelism: GPUs that divide every layer.")  # fmt: skip
+@click.option("--dp", type=count(1), default=1, show_default=True, help="Replicas of the model.")
+@click.option("--ep", type=count(1), default=1, show_default=True,
+              help="GPUs that divide the experts of a layer.")  # fmt: skip
+@click.option("--dp-attention", is_flag=True,
+              help="Replicate attention on the GPUs of --tp; each has its sequences.")  # fmt: skip
+@click.option("--dtype", default="", help="Format of the weights: bf16, fp8, int8, mxfp4, int4; "
+              "default: that of the checkpoint.")  # fmt: skip
+@click.option("--attention-dtype", default="", help="Format of the projections of attention, "
+              "where it differs.")  # fmt: skip
+@click.option("--kv-dtype", default="", help="Dtype of keys and values; default: the engine's.")
+@click.option("--engine", default="vllm", show_default=True, help="vllm, sglang, atom or trtllm.")
+@click.option("--in", "prompt", type=count(1, 1 << 24), default=1024, show_default=True,
+              help="Tokens of a prompt.")  # fmt: skip
+@click.option("--out", "output", type=count(1, 1 << 24), default=1024, show_default=True,
+              help="Tokens of an output.")  # fmt: skip
+@click.option("--concurrency", type=Counts(), default=None,
+              help="Requests at once: 1,8,64 or 4..256 (doubling); default 1,16,64.")  # fmt: skip
+@click.option("--rate", type=NumberRange(0, 1e6, min_open=True), default=None,
+              help="Requests per second at random times, instead of --concurrency.")  # fmt: skip
+@click.option("--requests", type=count(1, 1 << 20), default=None, show_default="ten per concurrent",
+              help="Requests to simulate.")  # fmt: skip
+@click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
+              show_default=True, help="How much the text format shows.")  # fmt: skip
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
+              show_default=True)  # fmt: skip
+def command(
+    name: str | None,
+    list_: bool,
+    systems: str,
+    arch_files: tuple[Path, ...],
+    tp: int | None,
+    dp: int,
+    ep: int,
+    dp_attention: bool,
+    dtype: str,
+    attention_dtype: str,
+    kv_dtype: str,
+    engine: str,
+    prompt: int,
+    output: int,
+    concurrency: tuple[int, ...] | None,
+    rate: float | None,
+    requests: int | None,
+    detail: str,
+    format_: str,
+) -> int:
+    """Predict how a model is served on a machine, without a GPU.
+
+    MODEL is a config.json of Hugging Face, a folder with one, or a name (--list).
+    """
+    from wavecast.report import systems as report
+
+    if list_:
+        _list()
+        return 0
+    if name is None:
+        raise UsageError("no MODEL", hint="wavecast model --list names the known ones")
+    if rate is not None and concurrency is not None:
+        raise UsageError("--concurrency and --rate exclude each other")
+    from wavecast.arch.systems import system
+    from wavecast.systems.answer import Deployment, answer
+    from wavecast.systems.parallel import Parallelism
+    from wavecast.systems.serving import Load
+
+    if rate is not None:
+        loads = (Load(prompt, output, rate=rate, requests=requests or 0),)
+    else:
+        loads = tuple(
+            Load(prompt, output, concurrency=number, requests=requests or 0)
+            for number in concurrency or (1, 16, 64)
+        )
+    answers = []
+    for selector in systems.split(","):
+        machine = system(selector, arch_files)
+        parallel = Parallelism(
+            tensor=tp or max(1, machine.gpus // dp),
+            data=dp,
+            expert=ep,
+            attention_data=dp_attention,
+        )
+        deployment = Deployment(
+            dtype=dtype,
+            cache=kv_dtype,
+            attention=attention_dtype,
+            parallel=parallel,
+            engine=engine,
+        )
+        answers.append(answer(name, machine, deployment, loads))
+    if format_ == "json":
+        streams.as_document(sys.stdout)
+        click.echo(report.dumps(answers))
+    else:
+        report.render(answers, streams.console(highlight=False), detail=detail)
+    if not any(found.servings for found in answers):
+        raise NothingAnalysed("the model fits none of the systems")
+    return 0
+
+
+def _list() -> None:
+    from wavecast.systems import huggingface
+
+    for known, values in huggingface.models().items():
+        size = huggingface.read(values, known).parameters / 1e9
+        click.echo(f"{known:24}{size:9,.1f} B  {values['model_type']}")

@@ -1,0 +1,255 @@
+"""Models on systems as text and JSON: does it fit, what serving reaches, where a step goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.documents import base
+from wavecast.documents.system import (
+    EngineStepJson,
+    IntervalJson,
+    LatenciesJson,
+    MemoryJson,
+    ModelJson,
+    ServingJson,
+    StepKernelJson,
+    SystemDocument,
+)
+from wavecast.report import units
+from wavecast.report.terminal_text import safe
+from wavecast.version import __version__
+
+if TYPE_CHECKING:
+    from wavecast.systems.answer import ModelAnswer, ServingAnswer
+    from wavecast.systems.intervals import Interval
+    from wavecast.systems.step import LayerKernel
+
+_ROLES = ("attention", "dense", "experts", "head")
+_KERNELS = 8
+"""Kernels of a step that the text shows unless asked for all."""
+
+
+def document(answers: Sequence[ModelAnswer]) -> dict[str, Any]:
+    """The answers as plain dicts, lists, strings and numbers."""
+    return base.values(
+        SystemDocument(wavecast=__version__, models=[_model(answer) for answer in answers])
+    )
+
+
+def dumps(answers: Sequence[ModelAnswer]) -> str:
+    """The document as JSON text."""
+    return base.dumps(document(answers), indent=2)
+
+
+def render(answers: Sequence[ModelAnswer], console: Console, *, detail: str = "normal") -> None:
+    """Print the answers; `brief` stops after the figures of serving, `full` shows every kernel."""
+    for answer in answers:
+        _head(answer, console)
+        if answer.why_not:
+            console.print(Text(f"  does not fit: {safe(answer.why_not)}", style="red"))
+        if detail != "brief" or answer.why_not:
+            _memory(answer, console)
+        if answer.servings:
+            console.print()
+            console.print(_servings(answer))
+            bases = dict.fromkeys(serving.tpot.basis for serving in answer.servings)
+            console.print(Text(f"  80 % intervals from {'; '.join(bases)}", style="dim"))
+        if answer.servings and detail != "brief":
+            shown = answer.servings if detail == "full" else answer.servings[-1:]
+            for serving in shown:
+                _step(serving, console, full=detail == "full")
+        for note in answer.notes:
+            console.print(Text.assemble(("note ", "cyan"), safe(note)))
+        console.print()
+
+
+def _head(answer: ModelAnswer, console: Console) -> None:
+    model = answer.architecture
+    billions = f"{model.parameters / 1e9:,.1f} B parameters"
+    if model.active_parameters < 0.9 * model.parameters:
+        billions += f", {model.active_parameters / 1e9:,.1f} B active"
+    formats = dict.fromkeys(getattr(answer.precision, role).weights for role in _ROLES)
+    console.print(
+        Rule(Text(f"{safe(model.name)} on {safe(answer.system.name)}", "bold cyan"), align="left")
+    )
+    console.print(
+        Text(
+            f"{billions} · {answer.parallel} · {answer.engine.name} {answer.engine.version} · "
+            f"weights {', '.join(formats)} · cache {answer.precision.cache}",
+            style="dim",
+        )
+    )
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for title, side in columns:
+        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+    return table
+
+
+def _memory(answer: ModelAnswer, console: Console) -> None:
+    memory = answer.memory
+    table = _table(("  memory of one GPU", "left"), ("size", "right"))
+    for name, size in memory.parts.items():
+        if size >= 1 << 20:
+            table.add_row(f"  {name}", units.size(size))
+    table.add_row("  left for the cache", units.size(max(0.0, memory.pool)))
+    console.print()
+    console.print(table)
+    if memory.fits and memory.token:
+        tokens = int(memory.pool / memory.token)
+        console.print(
+            Text(f"  a token takes {units.size(memory.token)}: {tokens:,} tokens", style="dim")
+        )
+
+
+def _servings(answer: ModelAnswer) -> Table:
+    load = answer.servings[0].load
+    table = _table(
+        (f"  {load.prompt} in, {load.output} out", "right"),
+        ("TTFT", "right"),
+        ("TPOT", "right"),
+        ("80 % interval", "left"),
+        ("tok/s", "right"),
+        ("80 % interval", "left"),
+    )
+    for serving in answer.servings:
+        load, rate = serving.load, serving.output_rate
+        table.add_row(
+            f"{load.concurrency} at once" if load.concurrency else f"{load.rate:g}/s",
+            units.seconds(serving.ttft.value),
+            Text(units.seconds(serving.tpot.value), style="bold"),
+            _range(units.seconds(serving.tpot.low), units.seconds(serving.tpot.high)),
+            Text(f"{rate.value:,.0f}", style="bold"),
+            f"{rate.low:,.0f}–{rate.high:,.0f}",
+        )
+    return table
+
+
+def _merged(kernels: Sequence[LayerKernel]) -> list[LayerKernel]:
+    """Equal kernels of several kinds of layers, or twice in a layer, as one."""
+    found: dict[tuple[str, object], LayerKernel] = {}
+    for kernel in kernels:
+        key = (kernel.priced.node.name, kernel.priced.node.op)
+        count = kernel.count + (found[key].count if key in found else 0)
+        found[key] = replace(kernel, count=count)
+    return list(found.values())
+
+
+def _range(low: str, high: str) -> str:
+    """Two figures with a unit; an equal unit is written once."""
+    number, _, unit = low.partition(" ")
+    return f"{number}–{high}" if high.endswith(f" {unit}") else f"{low}–{high}"
+
+
+def _step(serving: ServingAnswer, console: Console, *, full: bool) -> None:
+    step, load = serving.decode, serving.load
+    console.print()
+    console.print(
+        Text.assemble(
+            ("  decode step ", "bold"),
+            f"of {serving.served.running:,} sequences, {load.prompt} in, {load.output} out: ",
+            (units.seconds(step.seconds), "bold"),
+        )
+    )
+    console.print(
+        Text(
+            f"  {step.kernels:,} kernels {units.seconds(step.device)}, "
+            f"host {units.seconds(step.host)}",
+            style="dim",
+        )
+    )
+    columns = [("  kernel", "left"), ("times", "right"), ("each", "right"), ("all", "right"),
+               ("share", "right"), ("bound by", "left"), ("assumed", "left")]  # fmt: skip
+    table = _table(*columns, *([("operation", "left")] if full else []))
+    kernels = sorted(_merged(serving.kernels), key=lambda kernel: -kernel.seconds)
+    for kernel in kernels if full else kernels[:_KERNELS]:
+        priced = kernel.priced
+        table.add_row(
+            f"  {priced.node.name}",
+            f"{kernel.count:,}",
+            units.seconds(priced.seconds),
+            units.seconds(kernel.seconds),
+            units.percent(kernel.seconds, step.device),
+            safe(priced.limiter),
+            safe(priced.kernel),
+            *([safe(str(priced.node.op))] if full else []),
+        )
+    rest = kernels[_KERNELS:]
+    if rest and not full:
+        seconds = sum(kernel.seconds for kernel in rest)
+        table.add_row(f"  {len(rest)} others", "", "", units.seconds(seconds),
+                      units.percent(seconds, step.device), "", "")  # fmt: skip
+    console.print(table)
+
+
+# --- JSON -------------------------------------------------------------------------------------
+
+
+def _model(answer: ModelAnswer) -> ModelJson:
+    model, precision = answer.architecture, answer.precision
+    return ModelJson(
+        model=model.name,
+        parameters=model.parameters,
+        active_parameters=model.active_parameters,
+        system=answer.system.name,
+        device_id=answer.system.device.id,
+        gpus=answer.parallel.gpus,
+        parallelism=str(answer.parallel),
+        engine=answer.engine.name,
+        engine_version=answer.engine.version,
+        weights={role: getattr(precision, role).weights for role in _ROLES},
+        cache=precision.cache,
+        memory=MemoryJson.of(answer.memory, parts=dict(answer.memory.parts)),
+        servings=[_serving(serving) for serving in answer.servings],
+        why_not=answer.why_not,
+        notes=list(answer.notes),
+    )
+
+
+def _serving(serving: ServingAnswer) -> ServingJson:
+    load, served = serving.load, serving.served
+    return ServingJson(
+        prompt=load.prompt,
+        output=load.output,
+        concurrency=load.concurrency,
+        rate=load.rate,
+        requests=served.requests,
+        ttft=_interval(serving.ttft),
+        tpot=_interval(serving.tpot),
+        output_rate=_interval(serving.output_rate),
+        ttft_of_requests=LatenciesJson.of(served.ttft),
+        tpot_of_requests=LatenciesJson.of(served.tpot),
+        end_to_end=LatenciesJson.of(served.end_to_end),
+        running=served.running,
+        prefill_share=served.prefill_share,
+        decode=EngineStepJson.of(serving.decode, modules=dict(serving.decode.modules)),
+        prefill=EngineStepJson.of(serving.prefill, modules=dict(serving.prefill.modules)),
+        kernels=[_kernel(kernel) for kernel in serving.kernels],
+    )
+
+
+def _interval(interval: Interval) -> IntervalJson:
+    return IntervalJson.of(interval)
+
+
+def _kernel(kernel: LayerKernel) -> StepKernelJson:
+    priced = kernel.priced
+    return StepKernelJson.of(
+        priced,
+        name=priced.node.name,
+        module=priced.node.module,
+        operation=str(priced.node.op),
+        count=kernel.count,
+    )
+
+
+__all__ = ["document", "dumps", "render"]

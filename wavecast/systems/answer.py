@@ -1,0 +1,190 @@
+"""A model on a system: does it fit, how long is a step, and what does serving reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wavecast.arch.systems import System
+from wavecast.errors import Unpredictable, UsageError
+from wavecast.systems import huggingface
+from wavecast.systems.architecture import ModelArchitecture
+from wavecast.systems.engine import Engine, engine
+from wavecast.systems.graph import Builder, Step
+from wavecast.systems.intervals import Interval, bracketed
+from wavecast.systems.memory import MemoryUse, memory
+from wavecast.systems.parallel import Parallelism, check
+from wavecast.systems.precision import Precision, precision
+from wavecast.systems.serving import Load, Served, serve
+from wavecast.systems.step import LayerKernel, StepModel, StepTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A model as it is deployed: formats, parallelism and engine. Empty names mean the default:
+    formats of the checkpoint, the engine `vllm`, the cache dtype of the engine."""
+
+    dtype: str = ""
+    cache: str = ""
+    attention: str = ""
+    parallel: Parallelism = field(default_factory=Parallelism)
+    engine: str = "vllm"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingAnswer:
+    """What a load meets. Times are in seconds, rates in tokens per second of all GPUs.
+
+    `decode` and `prefill` are the steps of the middle of the run: all sequences that run at once,
+    halfway through their output; one prompt.
+    """
+
+    load: Load
+    served: Served
+    decode: StepTime
+    prefill: StepTime
+    kernels: tuple[LayerKernel, ...]
+    ttft: Interval
+    tpot: Interval
+    output_rate: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """One model on one system. `why_not` says why there are no `servings`, else it is empty."""
+
+    system: System
+    architecture: ModelArchitecture
+    precision: Precision
+    parallel: Parallelism
+    engine: Engine
+    memory: MemoryUse
+    servings: tuple[ServingAnswer, ...]
+    why_not: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class ModelOnSystem:
+    """A deployed model, ready for loads. Equal kernels are predicted once for all of them."""
+
+    def __init__(
+        self, name: str, values: Mapping[str, Any], system: System, deployment: Deployment
+    ) -> None:
+        """Raises UsageError for sizes that do not divide or a field that is missing, UnknownName
+        for a format or an engine, MissingFact where the memory of the device is unknown."""
+        self.system, self.parallel = system, deployment.parallel
+        if self.parallel.gpus > system.gpus:
+            raise UsageError(
+                f"{self.parallel} takes {self.parallel.gpus} GPUs, {system} has {system.gpus}"
+            )
+        if self.parallel.pipeline > 1:
+            raise Unpredictable("serving with pipeline parallelism is not modelled")
+        self.architecture = huggingface.read(values, name)
+        check(self.architecture, self.parallel)
+        self.engine = engine(deployment.engine)
+        self.precision = precision(
+            values,
+            dtype=deployment.dtype,
+            cache=deployment.cache or self.engine.cache,
+            attention=deployment.attention,
+        )
+        self.memory = memory(
+            self.architecture, self.precision, self.parallel, self.engine, system.device
+        )
+        builder = Builder(self.architecture, self.precision, self.parallel, self.engine)
+        self.model = StepModel(builder, system.device)
+
+    def serve(self, load: Load) -> ServingAnswer:
+        """Simulate a load. With several replicas each takes its share of it.
+
+        Raises UsageError where not even one request fits the memory, MissingFact where the device
+        has no rate for a dtype.
+        """
+        replicas = self.parallel.data
+        own = _share(load, replicas)
+        served = serve(self.model, self.memory, own)
+        context = load.prompt + load.output // 2
+        running = max(1, min(served.running, own.concurrency or served.running))
+        step = Step(decode=running, context=context)
+        decode = self.model.time(step)
+        prefill = self.model.time(Step(chunks=1, tokens=load.prompt))
+        device = self.system.device
+
+        def interval(metric: str, value: float) -> Interval:
+            return bracketed(metric, value, device, self.engine.name)
+
+        return ServingAnswer(
+            load=load,
+            served=served,
+            decode=decode,
+            prefill=prefill,
+            kernels=tuple(self.model.kernels(step)),
+            ttft=interval("ttft", served.ttft.mean),
+            tpot=interval("tpot", served.tpot.mean),
+            output_rate=interval("output_rate", served.output_rate * replicas),
+        )
+
+
+def answer(
+    selector: str, system: System, deployment: Deployment, loads: tuple[Load, ...]
+) -> ModelAnswer:
+    """A model on a system under every load; one that does not fit is an answer without servings.
+
+    Raises UnknownName for a model, and as `ModelOnSystem`.
+    """
+    name, values = huggingface.load(selector)
+    ready = ModelOnSystem(name, values, system, deployment)
+    why_not = ""
+    servings: list[ServingAnswer] = []
+    if not ready.memory.fits:
+        needed = sum(ready.memory.parts.values())
+        why_not = (
+            f"{name} needs {needed / 2**30:.1f} GiB of every GPU before any cache, the engine may "
+            f"take {ready.memory.available / 2**30:.1f} GiB of {system.device.id}"
+        )
+    else:
+        servings = [ready.serve(load) for load in loads]
+    return ModelAnswer(
+        system=system,
+        architecture=ready.architecture,
+        precision=ready.precision,
+        parallel=ready.parallel,
+        engine=ready.engine,
+        memory=ready.memory,
+        servings=tuple(servings),
+        why_not=why_not,
+        notes=_notes(ready, servings),
+    )
+
+
+def _share(load: Load, replicas: int) -> Load:
+    if replicas == 1:
+        return load
+    return Load(
+        load.prompt,
+        load.output,
+        math.ceil(load.concurrency / replicas),
+        load.rate / replicas,
+        math.ceil(load.requests / replicas),
+        load.shortest,
+        load.seed,
+    )
+
+
+def _notes(ready: ModelOnSystem, servings: list[ServingAnswer]) -> tuple[str, ...]:
+    notes = []
+    bounded = {
+        kernel.priced.node.name: kernel.priced.bounded
+        for serving in servings
+        for kernel in serving.kernels
+        if kernel.priced.bounded
+    }
+    notes += [f"{name}: only a bound, because {why}" for name, why in bounded.items()]
+    if ready.parallel.expert > 1:
+        notes.append("experts are taken to be chosen equally often; imbalance is not modelled")
+    return tuple(notes)
+
+
+__all__ = ["Deployment", "ModelAnswer", "ModelOnSystem", "ServingAnswer", "answer"]

@@ -1,0 +1,215 @@
+"""The layers of a model, by the sizes that decide its kernels and its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedQueryAttention:
+    """Softmax attention: `heads` of `head_dim` share `kv_heads` heads of keys and values.
+
+    `window` is the number of keys a query sees (0: all), `gated`: the projection of the queries has
+    a gate of the same size that multiplies the output.
+    """
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    window: int = 0
+    gated: bool = False
+
+    def parameters(self, hidden: int) -> int:
+        """Elements of the projections."""
+        queries = self.heads * self.head_dim
+        keys = self.kv_heads * self.head_dim
+        return hidden * (queries * (1 + self.gated) + 2 * keys) + queries * hidden
+
+    @property
+    def cached_elements(self) -> int:
+        """Elements of the cache per token: a key and a value per head."""
+        return 2 * self.kv_heads * self.head_dim
+
+
+@dataclass(frozen=True, slots=True)
+class SparseIndexer:
+    """Chooses the `topk` keys that latent attention reads: `heads` of `dim` score every key."""
+
+    heads: int
+    dim: int
+    topk: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """Multi-head latent attention (MLA): keys and values of all heads come from `kv_rank` elements.
+
+    A head has `nope` elements without and `rope` with positions, and values of `value`. `q_rank` is
+    the rank of the queries' projection (0: not factorised). `indexer` makes it sparse.
+    """
+
+    heads: int
+    q_rank: int
+    kv_rank: int
+    nope: int
+    rope: int
+    value: int
+    indexer: SparseIndexer | None = None
+
+    def parameters(self, hidden: int) -> int:
+        """Elements of the projections."""
+        queries = self.heads * (self.nope + self.rope)
+        total = hidden * self.q_rank + self.q_rank * queries if self.q_rank else hidden * queries
+        total += hidden * (self.kv_rank + self.rope)
+        total += self.kv_rank * self.heads * (self.nope + self.value)
+        total += self.heads * self.value * hidden
+        if self.indexer:
+            total += (self.q_rank or hidden) * self.indexer.heads * self.indexer.dim
+            total += hidden * (self.indexer.dim + self.indexer.heads)
+        return total
+
+    @property
+    def cached_elements(self) -> int:
+        """Elements of the cache per token: the latent vector and the shared rotated key."""
+        return self.kv_rank + self.rope
+
+    @property
+    def index_elements(self) -> int:
+        """Elements of the indexer's cache per token."""
+        return self.indexer.dim if self.indexer else 0
+
+
+@dataclass(frozen=True, slots=True)
+class LinearAttention:
+    """Gated delta rule: a state of `key_dim` x `value_dim` per value head, and a convolution."""
+
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    kernel: int
+
+    def parameters(self, hidden: int) -> int:
+        """Elements of the projections and of the convolution."""
+        keys, values = self.key_heads * self.key_dim, self.value_heads * self.value_dim
+        projections = hidden * (2 * keys + 2 * values + 2 * self.value_heads) + values * hidden
+        return projections + self.kernel * (2 * keys + values)
+
+    @property
+    def state_elements(self) -> int:
+        """Elements of the state of one sequence, kept in fp32."""
+        convolution = (2 * self.key_heads * self.key_dim + self.value_heads * self.value_dim) * (
+            self.kernel - 1
+        )
+        return self.value_heads * self.key_dim * self.value_dim + convolution
+
+
+Attention = GroupedQueryAttention | LatentAttention | LinearAttention
+
+
+@dataclass(frozen=True, slots=True)
+class DenseMlp:
+    """Two projections up (`gated`) or one, and one down, of `inter` units."""
+
+    inter: int
+    gated: bool = True
+
+    def parameters(self, hidden: int) -> int:
+        """Elements of the projections."""
+        return (2 + self.gated) * hidden * self.inter
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertMlp:
+    """`topk` of `experts` gated experts of `inter` units per token, and `shared` units for all."""
+
+    experts: int
+    topk: int
+    inter: int
+    shared: int = 0
+
+    def expert_parameters(self, hidden: int) -> int:
+        """Elements of the routed experts."""
+        return 3 * hidden * self.inter * self.experts
+
+    def parameters(self, hidden: int) -> int:
+        """Elements of router, routed and shared experts."""
+        return self.expert_parameters(hidden) + hidden * self.experts + 3 * hidden * self.shared
+
+    def active_parameters(self, hidden: int) -> int:
+        """Elements that one token is multiplied by."""
+        return hidden * self.experts + 3 * hidden * (self.inter * self.topk + self.shared)
+
+
+Mlp = DenseMlp | ExpertMlp
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer of a decoder: attention, then a multilayer perceptron."""
+
+    attention: Attention
+    mlp: Mlp
+
+
+@dataclass(frozen=True)
+class ModelArchitecture:
+    """A decoder-only transformer.
+
+    `layers` has every different layer with its number. `tied`: the output projection is the
+    embedding. `extra_parameters` are those of parts that a text step does not run (an encoder of
+    images); they only take memory.
+    """
+
+    name: str
+    hidden: int
+    vocabulary: int
+    layers: tuple[tuple[Layer, int], ...]
+    tied: bool = False
+    context: int = 0
+    extra_parameters: int = 0
+
+    @property
+    def depth(self) -> int:
+        """Number of layers."""
+        return sum(count for _, count in self.layers)
+
+    @cached_property
+    def parameters(self) -> int:
+        """Elements of all weights; norms are left out."""
+        return self._sum(lambda layer: layer.mlp.parameters(self.hidden)) + self.extra_parameters
+
+    @cached_property
+    def active_parameters(self) -> int:
+        """Elements of the weights that one token is multiplied by."""
+
+        def active(layer: Layer) -> int:
+            mlp = layer.mlp
+            if isinstance(mlp, ExpertMlp):
+                return mlp.active_parameters(self.hidden)
+            return mlp.parameters(self.hidden)
+
+        return self._sum(active)
+
+    def _sum(self, of_mlp: Callable[[Layer], int]) -> int:
+        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
+        return embeddings + sum(
+            count * (layer.attention.parameters(self.hidden) + of_mlp(layer))
+            for layer, count in self.layers
+        )
+
+
+__all__ = [
+    "Attention",
+    "DenseMlp",
+    "ExpertMlp",
+    "GroupedQueryAttention",
+    "LatentAttention",
+    "Layer",
+    "LinearAttention",
+    "Mlp",
+    "ModelArchitecture",
+    "SparseIndexer",
+]

@@ -1,0 +1,323 @@
+"""Configurations of Hugging Face models, as layers.
+
+`read` takes the values of a `config.json`. Which values a model has follows from its `model_type`:
+every type here is one whose layers were compared with its public modelling code; another type is
+an error, not a guess.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from wavecast.errors import UnknownName, UsageError
+from wavecast.files import parse_json, read_text
+from wavecast.systems.architecture import (
+    Attention,
+    DenseMlp,
+    ExpertMlp,
+    GroupedQueryAttention,
+    LatentAttention,
+    Layer,
+    LinearAttention,
+    Mlp,
+    ModelArchitecture,
+    SparseIndexer,
+)
+
+Values = Mapping[str, Any]
+_LARGEST = 1 << 31
+
+
+class Fields:
+    """The values of one configuration; a missing or absurd one is named."""
+
+    def __init__(self, name: str, values: Values) -> None:
+        self.name, self.values = name, values
+
+    def integer(self, *names: str, default: int | None = None, least: int = 1) -> int:
+        """The first of `names` that is there. Raises UsageError."""
+        for name in names:
+            value = self.values.get(name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise UsageError(f"{self.name}: {name} is {value!r}, not a whole number")
+            if not least <= value < _LARGEST:
+                raise UsageError(f"{self.name}: {name} is {value}, not {least} to {_LARGEST - 1}")
+            return value
+        if default is None:
+            raise UsageError(f"{self.name}: no field {' or '.join(names)}")
+        return default
+
+    def list(self, name: str, length: int) -> tuple[str, ...] | None:
+        """A list with an entry per layer. Raises UsageError for another length."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) != length:
+            found = len(value) if isinstance(value, list) else repr(value)
+            raise UsageError(f"{self.name}: {name} has {found} entries for {length} layers")
+        return tuple(map(str, value))
+
+
+def _grouped(fields: Fields, *, window: int = 0, gated: bool = False) -> GroupedQueryAttention:
+    heads = fields.integer("num_attention_heads")
+    kv_heads = fields.integer("num_key_value_heads", default=heads)
+    if heads % kv_heads:
+        raise UsageError(
+            f"{fields.name}: num_attention_heads {heads} is not a multiple of num_key_value_heads "
+            f"{kv_heads}"
+        )
+    head_dim = fields.integer("head_dim", default=max(1, fields.integer("hidden_size") // heads))
+    return GroupedQueryAttention(heads, kv_heads, head_dim, window, gated)
+
+
+def _latent(fields: Fields) -> LatentAttention:
+    indexer = None
+    if fields.values.get("index_topk"):
+        indexer = SparseIndexer(
+            fields.integer("index_n_heads"),
+            fields.integer("index_head_dim"),
+            fields.integer("index_topk"),
+        )
+    return LatentAttention(
+        fields.integer("num_attention_heads"),
+        fields.integer("q_lora_rank", default=0, least=0),
+        fields.integer("kv_lora_rank"),
+        fields.integer("qk_nope_head_dim"),
+        fields.integer("qk_rope_head_dim"),
+        fields.integer("v_head_dim"),
+        indexer,
+    )
+
+
+def _linear(fields: Fields) -> LinearAttention:
+    return LinearAttention(
+        fields.integer("linear_num_key_heads"),
+        fields.integer("linear_num_value_heads"),
+        fields.integer("linear_key_head_dim"),
+        fields.integer("linear_value_head_dim"),
+        fields.integer("linear_conv_kernel_dim"),
+    )
+
+
+def _dense(fields: Fields) -> DenseMlp:
+    return DenseMlp(fields.integer("intermediate_size"))
+
+
+def _experts(fields: Fields, inter: str, shared: int = 0) -> ExpertMlp:
+    experts = fields.integer("n_routed_experts", "num_local_experts", "num_experts")
+    topk = fields.integer("num_experts_per_tok", "experts_per_token")
+    if topk > experts:
+        raise UsageError(f"{fields.name}: num_experts_per_tok {topk} of {experts} experts")
+    return ExpertMlp(experts, topk, fields.integer(inter), shared)
+
+
+def _repeated(fields: Fields, attention: Attention, mlp: Mlp) -> list[Layer]:
+    return [Layer(attention, mlp)] * fields.integer("num_hidden_layers")
+
+
+def _llama(fields: Fields) -> list[Layer]:
+    return _repeated(fields, _grouped(fields), _dense(fields))
+
+
+def _mixtral(fields: Fields) -> list[Layer]:
+    return _repeated(fields, _grouped(fields), _experts(fields, "intermediate_size"))
+
+
+def _qwen_moe(fields: Fields) -> list[Layer]:
+    """Experts in every `decoder_sparse_step`-th layer but those of `mlp_only_layers`."""
+    depth = fields.integer("num_hidden_layers")
+    step = fields.integer("decoder_sparse_step", default=1)
+    dense = set(fields.values.get("mlp_only_layers") or ())
+    shared = fields.integer("shared_expert_intermediate_size", default=0, least=0)
+    experts = _experts(fields, "moe_intermediate_size", shared)
+    attention = _grouped(fields)
+    return [
+        Layer(attention, _dense(fields) if n in dense or (n + 1) % step else experts)
+        for n in range(depth)
+    ]
+
+
+def _qwen_hybrid(fields: Fields) -> list[Layer]:
+    """Linear attention, and gated softmax attention in every `full_attention_interval`-th layer."""
+    depth = fields.integer("num_hidden_layers")
+    types = fields.list("layer_types", depth)
+    if types is None:
+        interval = fields.integer("full_attention_interval", default=4)
+        types = tuple(
+            "full_attention" if (n + 1) % interval == 0 else "linear_attention"
+            for n in range(depth)
+        )
+    mixers: dict[str, Attention] = {
+        "full_attention": _grouped(fields, gated=True),
+        "linear_attention": _linear(fields),
+    }
+    if fields.values.get("num_experts"):
+        shared = fields.integer("shared_expert_intermediate_size", default=0, least=0)
+        mlp: Mlp = _experts(fields, "moe_intermediate_size", shared)
+    else:
+        mlp = _dense(fields)
+    return [Layer(_of_type(fields, mixers, name), mlp) for name in types]
+
+
+def _deepseek(fields: Fields) -> list[Layer]:
+    """Latent attention; dense layers first, then routed and shared experts."""
+    return _dense_then_experts(fields, _latent(fields))
+
+
+def _glm_moe(fields: Fields) -> list[Layer]:
+    return _dense_then_experts(fields, _grouped(fields))
+
+
+def _dense_then_experts(fields: Fields, attention: Attention) -> list[Layer]:
+    depth = fields.integer("num_hidden_layers")
+    dense = fields.integer("first_k_dense_replace", default=0, least=0)
+    shared = fields.integer("n_shared_experts", default=0, least=0)
+    inter = fields.integer("moe_intermediate_size")
+    experts = _experts(fields, "moe_intermediate_size", shared * inter)
+    return [Layer(attention, _dense(fields) if n < dense else experts) for n in range(depth)]
+
+
+def _gpt_oss(fields: Fields) -> list[Layer]:
+    """Sliding windows in every other layer."""
+    depth = fields.integer("num_hidden_layers")
+    types = fields.list("layer_types", depth) or tuple(
+        "full_attention" if n % 2 else "sliding_attention" for n in range(depth)
+    )
+    window = fields.integer("sliding_window")
+    mixers: dict[str, Attention] = {
+        "full_attention": _grouped(fields),
+        "sliding_attention": _grouped(fields, window=window),
+    }
+    mlp = _experts(fields, "intermediate_size")
+    return [Layer(_of_type(fields, mixers, name), mlp) for name in types]
+
+
+def _llama4(fields: Fields) -> list[Layer]:
+    """A shared expert of the routed ones' size; dense layers between those with experts."""
+    step = fields.integer("interleave_moe_layer_step", default=1)
+    inter = fields.integer("intermediate_size")
+    experts = _experts(fields, "intermediate_size", inter)
+    attention = _grouped(fields)
+    dense = DenseMlp(fields.integer("intermediate_size_mlp", default=inter))
+    return [
+        Layer(attention, dense if (n + 1) % step else experts)
+        for n in range(fields.integer("num_hidden_layers"))
+    ]
+
+
+def _of_type(fields: Fields, mixers: Mapping[str, Attention], name: str) -> Attention:
+    if name not in mixers:
+        raise UsageError(f"{fields.name}: layer_types has {name!r}; known: {', '.join(mixers)}")
+    return mixers[name]
+
+
+READERS: dict[str, Callable[[Fields], list[Layer]]] = {
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "granite"), _llama),
+    **dict.fromkeys(("mixtral", "minimax_m2"), _mixtral),
+    **dict.fromkeys(("qwen2_moe", "qwen3_moe"), _qwen_moe),
+    **dict.fromkeys(
+        ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"), _qwen_hybrid
+    ),
+    **dict.fromkeys(("deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _deepseek),
+    "glm4_moe": _glm_moe,
+    "gpt_oss": _gpt_oss,
+    "llama4_text": _llama4,
+}
+"""`model_type` -> what makes its layers."""
+
+
+def read(values: Values, name: str) -> ModelArchitecture:
+    """The layers of a configuration; where it has a `text_config`, that is what is
+    read as its text.
+
+    Raises UsageError for a missing or absurd field, UnknownName for another `model_type`.
+    """
+    text = values.get("text_config")
+    if isinstance(text, Mapping):
+        values = {**{k: v for k, v in values.items() if k == "quantization_config"}, **text}
+    fields = Fields(name, values)
+    kind = values.get("model_type")
+    if not isinstance(kind, str):
+        raise UsageError(f"{name}: no field model_type")
+    if kind not in READERS:
+        raise UnknownName("model_type", kind, READERS)
+    layers = READERS[kind](fields)
+    counted: dict[Layer, int] = {}
+    for layer, run in groupby(layers):
+        counted[layer] = counted.get(layer, 0) + len(list(run))
+    return ModelArchitecture(
+        name=name,
+        hidden=fields.integer("hidden_size"),
+        vocabulary=fields.integer("vocab_size"),
+        layers=tuple(counted.items()),
+        tied=bool(values.get("tie_word_embeddings", False)),
+        context=fields.integer("max_position_embeddings", default=0, least=0),
+    )
+
+
+def load(selector: str) -> tuple[str, Values]:
+    """Name and values of a configuration: a `config.json`, a folder with one, a name of
+    `models.toml`, or a model type of transformers (its default sizes), where that is installed.
+
+    Raises UsageError for a file that cannot be read, UnknownName for a name nobody knows.
+    """
+    path = Path(selector)
+    if path.is_dir():
+        path /= "config.json"
+    if path.suffix == ".json" or path.exists():
+        return (path.parent.name or path.stem if path.name == "config.json" else path.stem), _json(
+            path
+        )
+    known = models()
+    key = _key(selector)
+    for name, values in known.items():
+        if key in (_key(name), *map(_key, values.get("aliases", ()))):
+            return name, values
+    found = _of_transformers(selector)
+    if found is None:
+        raise UnknownName("model", selector, known)
+    return selector, found
+
+
+@cache
+def models() -> Mapping[str, Values]:
+    """The table of known models: name -> values of its configuration, with their source."""
+    text = (resources.files("wavecast.systems") / "models.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def _key(name: str) -> str:
+    """The part of a name that counts: without the owner, in lower case."""
+    return name.rsplit("/", 1)[-1].lower()
+
+
+def _json(path: Path) -> Values:
+    try:
+        values = parse_json(read_text(path))
+    except ValueError as error:
+        raise UsageError(f"{path}: not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise UsageError(f"{path}: no object of fields")
+    return values
+
+
+def _of_transformers(name: str) -> Values | None:
+    """The default configuration of a model type of transformers."""
+    try:
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    except ImportError:
+        return None
+    if name not in READERS or name not in CONFIG_MAPPING:
+        return None
+    return CONFIG_MAPPING[name]().to_dict()
+
+
+__all__ = ["READERS", "load", "models", "read"]

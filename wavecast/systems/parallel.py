@@ -1,0 +1,95 @@
+"""How a model is divided among GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wavecast.errors import UsageError
+from wavecast.systems.architecture import (
+    DenseMlp,
+    ExpertMlp,
+    GroupedQueryAttention,
+    LinearAttention,
+    ModelArchitecture,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """One replica of a model on `tensor` x `pipeline` GPUs, `data` times.
+
+    `expert`: the GPUs that divide the experts of a layer (1: every GPU has a part of all
+    experts). `attention_data`: attention is replicated on the `tensor` GPUs, each with sequences of
+    its own, and only the other layers are divided (data-parallel attention).
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    expert: int = 1
+    attention_data: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tensor", "pipeline", "data", "expert"):
+            value = getattr(self, name)
+            if not 1 <= value <= 1 << 20:
+                raise UsageError(f"{name} parallelism is {value}, not 1 to {1 << 20}")
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all replicas."""
+        return self.tensor * self.pipeline * self.data
+
+    @property
+    def attention_tensor(self) -> int:
+        """GPUs that the heads of attention are divided among."""
+        return 1 if self.attention_data else self.tensor
+
+    def __str__(self) -> str:
+        parts = [f"TP{self.tensor}"]
+        parts += [f"PP{self.pipeline}"] * (self.pipeline > 1)
+        parts += [f"DP{self.data}"] * (self.data > 1)
+        parts += [f"EP{self.expert}"] * (self.expert > 1)
+        parts += ["DP attention"] * self.attention_data
+        return " ".join(parts)
+
+
+def check(architecture: ModelArchitecture, parallel: Parallelism) -> None:
+    """Raises UsageError where the sizes of the model do not divide."""
+    name, tensor = architecture.name, parallel.attention_tensor
+    if parallel.pipeline > architecture.depth:
+        raise UsageError(
+            f"{name} has {architecture.depth} layers, fewer than {parallel.pipeline} stages"
+        )
+    for layer, _ in architecture.layers:
+        attention, mlp = layer.attention, layer.mlp
+        heads = attention.value_heads if isinstance(attention, LinearAttention) else attention.heads
+        if heads % tensor:
+            raise UsageError(
+                f"{name}: {heads} heads of attention do not divide among {tensor} GPUs"
+            )
+        if isinstance(attention, GroupedQueryAttention):
+            keys = attention.kv_heads
+            if max(keys, tensor) % min(keys, tensor):
+                raise UsageError(f"{name}: {keys} heads of keys do not divide among {tensor} GPUs")
+        if isinstance(mlp, ExpertMlp) and parallel.expert > 1:
+            if parallel.expert not in (parallel.tensor, parallel.tensor * parallel.data):
+                raise UsageError(
+                    f"{parallel.expert} GPUs divide the experts, which are neither the "
+                    f"{parallel.tensor} of tensor parallelism nor those of all replicas"
+                )
+            if mlp.experts % parallel.expert:
+                raise UsageError(
+                    f"{name}: {mlp.experts} experts do not divide among {parallel.expert} GPUs"
+                )
+        elif isinstance(mlp, (DenseMlp, ExpertMlp)) and mlp.inter % parallel.tensor:
+            raise UsageError(
+                f"{name}: {mlp.inter} units do not divide among {parallel.tensor} GPUs"
+            )
+    if parallel.expert > 1 and not any(
+        isinstance(layer.mlp, ExpertMlp) for layer, _ in architecture.layers
+    ):
+        raise UsageError(f"{name} has no experts for {parallel.expert} GPUs")
+
+
+__all__ = ["Parallelism", "check"]

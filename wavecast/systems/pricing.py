@@ -1,0 +1,66 @@
+"""Times of the kernels of a step on a device, each predicted once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wavecast.arch import Device
+from wavecast.errors import MissingFact, Unpredictable, UsageError
+from wavecast.model import roofline
+from wavecast.model.ops.base import Op
+from wavecast.model.prediction import Prediction
+from wavecast.systems.graph import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A kernel and its time in seconds with an interval. `bounded` says why no predictor knows it:
+    its time is then that of its bytes and FLOPs at sustained rates."""
+
+    node: Node
+    seconds: float
+    low: float
+    high: float
+    limiter: str
+    kernel: str
+    bounded: str = ""
+
+
+class Prices:
+    """The times of operations on one device; equal ones are predicted once."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._known: dict[Op, Prediction | Priced] = {}
+
+    def of(self, node: Node) -> Priced:
+        """The time of a kernel. Raises MissingFact where not even its bound is known."""
+        found = self._known.get(node.op)
+        if found is None:
+            try:
+                found = node.op.predict(self.device)
+            except (MissingFact, Unpredictable, UsageError) as error:
+                found = self._bound(node, error.message)
+            self._known[node.op] = found
+        if isinstance(found, Priced):
+            return Priced(
+                node,
+                found.seconds,
+                found.low,
+                found.high,
+                found.limiter,
+                found.kernel,
+                found.bounded,
+            )
+        kernel = str(found.assumed.get("library") or found.assumed.get("kernel") or node.op.kind)
+        return Priced(node, found.seconds, found.low, found.high, found.limiter, kernel)
+
+    def _bound(self, node: Node, why: str) -> Priced:
+        limit = roofline(node.op.work(), self.device)
+        seconds = limit.sustained_seconds or limit.floor_seconds
+        if seconds is None:
+            raise MissingFact(why)
+        return Priced(node, seconds, seconds, 4 * seconds, "bound", "not known", why)
+
+
+__all__ = ["Priced", "Prices"]
