@@ -38,13 +38,13 @@ FILES: tuple[tuple[str, Importer], ...] = (
 )
 FITTED = (
     *("launch", "fixed", "stream_fraction", "stream_fraction@mi300x", "unit_stream", "resident"),
-    *("pipe", "pipe@mi308x"),
+    *("pipe", "pipe@gfx942"),
     *("rescale", "widen", "combine_rows", "scaled_rows@gfx950", "combine_tokens"),
 )
 """Coefficients by name, with the scope where it is not the default."""
-MOST = {"stream_fraction": 0.95, "stream_fraction@mi300x": 0.95, "pipe": 1.0, "pipe@mi308x": 1.0}
+MOST = {"stream_fraction": 0.95, "stream_fraction@mi300x": 0.95, "pipe": 1.0, "pipe@gfx942": 1.0}
 """What is left of a bandwidth after refresh and turnarounds, and all clocks there are."""
-LAYERS = 0.9
+LAYERS = 0.7
 """Share of the layers in the loss."""
 ABLATIONS: Mapping[str, Mapping[str, float]] = {
     "chain of a workgroup": {"unit_stream": 1e15, "fixed": 0.0},

@@ -152,6 +152,18 @@ def test_a_launch_of_few_long_rows_does_not_profit_from_the_mask_under_lockstep(
     assert seconds(problem) == pytest.approx(seconds(replace(problem, causal=False)), rel=0.01)
 
 
+def test_long_tiles_that_start_last_leave_units_idle() -> None:
+    sizes = replace(PREFILL, batch=1, heads=8, kv_heads=8).sizes
+    workgroups, even = _scores(sizes, TILE, 32, 1, backward=False)
+    assert workgroups == 8 * 16
+    _, ascending = _scores(sizes, replace(TILE, ascending=True), 32, 1, backward=False)
+    assert ascending - even == 4096 * 256 / 2
+    full = replace(PREFILL, causal=False).sizes
+    assert _scores(full, TILE, 32, 1, backward=False) == _scores(
+        full, replace(TILE, ascending=True), 32, 1, backward=False
+    )
+
+
 def test_time_grows_with_every_size() -> None:
     for name in ("batch", "heads", "seq_q", "seq_k"):
         grown = replace(PREFILL, causal=False, **{name: 2 * getattr(PREFILL, name)})

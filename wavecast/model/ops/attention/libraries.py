@@ -41,6 +41,7 @@ class Tile:
     causal: bool | None = None
     longest: int = 0
     grouped: bool | None = None
+    ascending: bool = False
     lockstep: bool = False
     resident: int = 1
     products: int = 5

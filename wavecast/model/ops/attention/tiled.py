@@ -122,6 +122,10 @@ _SPLIT = 7
 """Products of a backward pass with a separate kernel for dQ."""
 
 
+_TAIL = 0.5
+"""Of the longest tile: the CUs finish at any time while the last long tile runs."""
+
+
 def _flops(head: int, head_v: int, products: int) -> float:
     """Per score, of a number of products: 2 forward, 5 or 7 backward."""
     of_head, of_value = {2: (1, 1), 5: (3, 2), _SPLIT: (4, 3)}[products]
@@ -145,7 +149,8 @@ def _scores(
         even = even and not sizes.causal
     if even and len(sizes.lengths) == 1:
         return workgroups, math.ceil(workgroups / units) * longest
-    return workgroups, max(longest, scores / units)
+    tail = _TAIL * longest if kernel.ascending and sizes.causal else 0.0
+    return workgroups, max(longest, scores / units + tail)
 
 
 def _widths(
