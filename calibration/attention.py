@@ -29,7 +29,6 @@ from calibration.datasets.attention_published import AttentionPublished
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.model import coefficients
-from wavecast.model.ops.attention import libraries
 from wavecast.model.ops.attention.machine import FAMILY, AttentionRates
 from wavecast.model.ops.attention.problem import Attention
 
@@ -257,8 +256,8 @@ def leave_out(chosen: Sequence[Problem], known: Mapping[str, float], word: str) 
     keys by another library.
     """
     used = [p for p in chosen if not _left_out(p, word)]
-    alike = {p.part for p in used} - ({"decode"} if word in libraries.libraries() else set())
-    left = [p for p in chosen if _left_out(p, word) and p.part in alike]
+    alike = {(p.part, p.op.latent) for p in used}
+    left = [p for p in chosen if _left_out(p, word) and (p.part, p.op.latent) in alike]
     for library in {p.op.library for p in chosen} - {p.op.library for p in used}:
         known = unmeasured(known, library)
     known = fit_all(used, known, {p.part for p in left})

@@ -291,6 +291,16 @@ def test_best_splits_are_no_slower_than_given_ones() -> None:
     assert times[9] > times[8], "one round of 256 workgroups, or two"
 
 
+def test_heads_that_share_keys_fetch_them_once_in_workgroups_of_their_own() -> None:
+    sizes, machine = replace(DECODE, batch=2).sizes, AttentionRates.of(arch.load("mi300x"))
+    packed, apart = (
+        streaming(sizes, machine=machine, library="aotriton", splits=1, packed=packed)
+        for packed in (True, False)
+    )
+    assert apart.assumed["workgroups"] == 8 * int(str(packed.assumed["workgroups"]))
+    assert apart.parts["memory"] == pytest.approx(packed.parts["memory"])
+
+
 def test_decoding_is_bound_by_memory() -> None:
     prediction = replace(DECODE, batch=256, library="asm").predict(arch.load("mi300x"))
     assert prediction.assumed["kernel"] == "split keys"

@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from wavecast.model.ops.attention import BEST
 from wavecast.model.ops.attention import Attention as AttentionOp
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.collectives import Collective
@@ -139,6 +140,7 @@ class Builder:
                     dtype="bf16",
                     kv_dtype=self._cache_dtype,
                     causal=causal,
+                    library=BEST,
                 ),
             )
         if attention.gated:
@@ -179,6 +181,7 @@ class Builder:
                         head_v=attention.value,
                         dtype="bf16",
                         causal=True,
+                        library=BEST,
                     ),
                 )
                 continue
@@ -200,6 +203,7 @@ class Builder:
                     dtype="bf16",
                     kv_dtype=self._cache_dtype,
                     latent=True,
+                    library=BEST,
                 ),
             )
             yield self._absorb("expand values", heads, tokens, attention.value, attention.kv_rank)

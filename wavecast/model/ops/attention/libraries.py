@@ -87,6 +87,7 @@ class Library:
     falls_back: str = ""
     split_keys: tuple[str, ...] = ()
     most_splits: int = 0
+    packs_groups: bool = True
     measured: tuple[str, ...] = ()
     forward: tuple[Tile, ...] = ()
     backward: tuple[Tile, ...] = ()

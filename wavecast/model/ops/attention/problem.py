@@ -168,7 +168,8 @@ class Attention(Op):
         """
         best, run = self._best(_machine(device))
         limiter = max(best.parts, key=lambda name: best.parts[name])
-        given = bool(self.library or self.splits)
+        choices = ("", libraries.BEST, *libraries.choices())
+        given = bool(self.library not in choices or self.splits)
         prediction = Prediction(
             device=device.id,
             seconds=best.seconds,
@@ -211,6 +212,7 @@ class Attention(Op):
                 library=library.name,
                 splits=self.splits,
                 most_splits=library.most_splits,
+                packed=library.packs_groups,
             )
 
     def seconds(self, machine: AttentionRates) -> float:

@@ -38,13 +38,14 @@ _FP32 = 4.0
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Workgroups of one length: `rows` each (padded), `row_tiles` per head, `chunk` keys per part,
-    `parts` that have keys and `asked` all of them. Arrays are over numbers of splits."""
+    """Workgroups of one length: `rows` each (padded), `row_tiles` for each of `heads`, `chunk` keys
+    per part, `parts` that have keys and `asked` all of them. Arrays are over numbers of splits."""
 
     rows: int
     row_tiles: int
     keys: int
     sequences: int
+    heads: int
     chunk: Array
     parts: Array
     asked: Array
@@ -57,8 +58,12 @@ def streaming(
     library: str,
     splits: int,
     most_splits: int = 0,
+    packed: bool = True,
 ) -> TimeBreakdown:
     """The time over the best number of splits up to `most_splits` (0: no limit), or `splits`.
+
+    `packed`: query heads that share a head of keys share a workgroup; else each has its own, and
+    the caches give all but one of them the keys.
 
     Raises MissingFact for a dtype the chip does not have.
     """
@@ -66,15 +71,18 @@ def streaming(
     tried = LATENT_SPLITS if sizes.latent else SPLITS
     tried = tried[tried <= most_splits] if most_splits else tried
     asked = np.array([splits]) if splits else tried
-    grid = _grid(sizes, asked, int(k["split_tokens"]))
+    grid = _grid(sizes, asked, int(k["split_tokens"]), packed=packed)
     bandwidth = chip.hbm_peak * machine.coefficient("bandwidth", library, "split")
     slots = chip.units * (1 if sizes.latent else _RESIDENT)
-    workgroups = grid.sequences * sizes.kv_heads * grid.row_tiles * grid.parts
-    token = _token(sizes, machine, library, grid.rows, np.minimum(1.0, workgroups / chip.units))
+    workgroups = grid.sequences * grid.heads * grid.row_tiles * grid.parts
+    fetched = sizes.token_lines * sizes.kv_heads / grid.heads
+    token = _token(
+        sizes, machine, library, grid.rows, fetched, np.minimum(1.0, workgroups / chip.units)
+    )
     main = _rounds(workgroups, slots, chip.units, grid, sizes, token, bandwidth, k)
     partial = np.where(asked > 1, workgroups * grid.rows * sizes.head_v * _FP32, 0.0)
     combine = _combine(sizes, grid, chip.units, partial + sizes.output_bytes, bandwidth, k)
-    idle = (asked - grid.parts) * grid.sequences * sizes.kv_heads / chip.units * k["idle_workgroup"]
+    idle = (asked - grid.parts) * grid.sequences * grid.heads / chip.units * k["idle_workgroup"]
     combine = np.where(asked > 1, combine, k["combine_kernel"])
     seconds = k["call_decode"] + main + combine + idle
     best = int(np.argmin(seconds))
@@ -105,18 +113,20 @@ def streaming(
     return TimeBreakdown(float(seconds[best]), parts, shares, assumed)
 
 
-def _grid(sizes: AttentionSizes, asked: Array, least: int) -> _Grid:
+def _grid(sizes: AttentionSizes, asked: Array, least: int, *, packed: bool) -> _Grid:
     """Parts of at least `least` tokens. Sequences of several lengths count with their mean, of
     which workgroups that finish early leave the slots to others."""
     queries, _ = sizes.longest
-    rows = sizes.group * queries
+    rows = sizes.group * queries if packed else queries
+    heads = sizes.kv_heads if packed else sizes.heads
     row_tiles = math.ceil(rows / ROWS)
     padded = math.ceil(math.ceil(rows / row_tiles) / _GRAIN) * _GRAIN
     keys = max(1, round(sizes.keys / sizes.batch))
     chunk = np.maximum(np.ceil(keys / asked), least)
     parts = np.ceil(keys / chunk)
     chunk = np.ceil(np.minimum(chunk, keys) / _GRAIN) * _GRAIN
-    return _Grid(padded, row_tiles, keys, sizes.batch, np.maximum(chunk, least), parts, asked)
+    chunk = np.maximum(chunk, least)
+    return _Grid(padded, row_tiles, keys, sizes.batch, heads, chunk, parts, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +140,23 @@ class _Token:
 
 
 def _token(
-    sizes: AttentionSizes, machine: AttentionRates, library: str, rows: int, busy: Array
+    sizes: AttentionSizes,
+    machine: AttentionRates,
+    library: str,
+    rows: int,
+    fetched: float,
+    busy: Array,
 ) -> _Token:
-    """Of workgroups on the share `busy` of the CUs, which compute while they stream."""
+    """Of workgroups on the share `busy` of the CUs, which compute while they stream; `fetched` are
+    bytes from memory, those of a token less what caches have."""
     chip = machine.chip
-    moved = sizes.token_lines
-    stream = moved / machine.coefficient("stream", library, "split")
+    stream = sizes.token_lines / machine.coefficient("stream", library, "split")
     matrix = rows * 2.0 * (sizes.head + sizes.head_v) / chip.matrix_rate(sizes.dtype)
     vector = rows * machine.vector_clocks(machine.k["vector_decode"])
     all_of_it = matrix + vector + stream * chip.clock
     clock = machine.clock(sizes.dtype, matrix / all_of_it, vector / all_of_it, busy)
     clock = np.broadcast_to(np.asarray(clock, float), busy.shape)
-    return _Token(stream, matrix / clock, vector / clock, moved)
+    return _Token(stream, matrix / clock, vector / clock, fetched)
 
 
 def _rounds(
