@@ -123,7 +123,7 @@ class ModelOnSystem:
             kernels=tuple(self.model.kernels(step)),
             ttft=interval("ttft", served.ttft.mean),
             tpot=interval("tpot", served.tpot.mean),
-            output_rate=interval("output_rate", served.output_rate * replicas),
+            output_rate=_rate(interval("output", 1 / (served.output_rate * replicas))),
         )
 
 
@@ -157,6 +157,11 @@ def answer(
         why_not=why_not,
         notes=_notes(ready, servings),
     )
+
+
+def _rate(time: Interval) -> Interval:
+    """Tokens per second from seconds per token."""
+    return Interval(1 / time.value, 1 / time.high, 1 / time.low, time.basis)
 
 
 def _share(load: Load, replicas: int) -> Load:

@@ -1,8 +1,8 @@
 """The interval of a prediction for a whole model, from runs of other models.
 
-`residuals.toml` has quantiles of log(measured / predicted) by metric, vendor and engine, written by
-`python -m calibration.systems DATA --write`. Nothing in a prediction is fitted to a model, so a
-model's own runs are in the residuals only as one model among several, each with the same weight.
+`residuals.toml` has quantiles of log(measured / predicted) of times by metric, vendor and engine,
+written by `python -m calibration.systems DATA --write`. Nothing in a prediction is fitted to a
+model, so the runs of a model are in the residuals only as one model among several of the same weight.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from functools import cache
 from importlib import resources
 
 from wavecast.arch import Device
-
-METRICS = ("ttft", "tpot", "output_rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +62,4 @@ def table() -> Mapping[tuple[str, str, str], _Row]:
     }
 
 
-__all__ = ["METRICS", "Interval", "bracketed", "table"]
+__all__ = ["Interval", "bracketed", "table"]

@@ -25,6 +25,7 @@ BUILT_IN: Final[dict[str, str]] = {
         ("gemm_tensile", "GemmTensile"),
         ("gemm_tuned", "GemmTuned"),
         ("moe_tuned", "MoeTuned"),
+        ("serving", "Serving"),
         ("general", "General"),
     )
 }

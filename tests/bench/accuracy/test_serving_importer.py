@@ -1,0 +1,100 @@
+"""Serving runs of whole models as cases."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from wavecast import arch
+from wavecast.bench.accuracy.importers.serving import Serving, known_model
+from wavecast.errors import UnknownName
+
+pd = pytest.importorskip("pandas")
+
+ROW = {
+    "model": "DeepSeek-R1-0528-MXFP4-tp4",
+    "precision": "mxfp4",
+    "gpu": "MI355X",
+    "n_gpus": 8.0,
+    "tp": 8.0,
+    "ep": float("nan"),
+    "framework": "ATOM-vLLM",
+    "isl": 1024.0,
+    "osl": 256.0,
+    "batch_or_concurrency": 4.0,
+    "spec_decoding": "none",
+    "disagg": "false",
+    "mean_ttft": 90.0,
+    "mean_tpot": 10.0,
+    "median_tpot": 11.0,
+    "output_throughput": 400.0,
+    "source_repo": "someone/somewhere",
+}
+
+
+def cases(**changes: object) -> list:
+    return list(Serving().cases(pd.DataFrame([{**ROW, **changes}])))
+
+
+def test_a_run_is_a_case_per_metric() -> None:
+    found = cases()
+    assert [case.op.metric for case in found] == ["ttft", "tpot", "output"]
+    assert [case.seconds for case in found] == [0.09, 0.01, 1 / 400]
+    op = found[0].op
+    assert (op.model, op.deployment.dtype, op.deployment.engine) == ("DeepSeek-R1", "mxfp4", "atom")
+    assert op.deployment.parallel.tensor == 4  # the name says so
+    assert (op.load.prompt, op.load.output, op.load.concurrency) == (1024, 256, 4)
+    assert pickle.loads(pickle.dumps(op)) == op
+
+
+def test_a_case_is_predicted() -> None:
+    for case in cases(model="Llama-3.1-8B", precision="fp8", tp=1.0):
+        found = case.op.predict(arch.load(case.device))
+        assert found.low < found.seconds < found.high
+        assert case.op.work().bytes > 0
+
+
+def test_the_stored_format_of_a_checkpoint_is_no_conversion() -> None:
+    assert cases(model="deepseek-ai/DeepSeek-R1", precision="fp8")[0].op.deployment.dtype == ""
+    assert cases(model="Qwen3-32B", precision="fp8")[0].op.deployment.dtype == "fp8"
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("amd/DeepSeek-R1-0528-MXFP4-Preview", "DeepSeek-R1"),
+        ("LLAMA 3.1 (70B)", "Llama-3.3-70B"),
+        ("nvidia/Qwen3-32B-NVFP4", "Qwen3-32B"),
+        ("GLM-4.7-FP8-aw-tp8", "GLM-4.5"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+    ],
+)
+def test_names_of_runs(name: str, model: str) -> None:
+    assert known_model(name) == model
+
+
+def test_an_unknown_model_is_named() -> None:
+    with pytest.raises(UnknownName, match="unknown model 'DeepSeek-V9-FP8'"):
+        known_model("DeepSeek-V9-FP8")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"spec_decoding": "mtp"}, "speculative decoding"),
+        ({"disagg": "true"}, "disaggregated prefill"),
+        ({"model": "Someone-7B"}, "unknown model"),
+        ({"gpu": "MI999"}, "unknown device"),
+        ({"framework": "mystery"}, "unknown engine"),
+        ({"isl": float("nan")}, "empty cell: isl"),
+        ({"isl": 0.0}, "prompt is 0 tokens"),
+        ({"batch_or_concurrency": float("inf")}, "unreadable cell"),
+    ],
+)
+def test_a_row_that_is_not_predicted_has_its_reason(changes, reason) -> None:
+    found = cases(**changes)
+    assert found
+    for case in found:
+        assert case.op is None
+        assert reason in case.reason

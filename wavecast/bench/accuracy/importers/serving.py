@@ -1,0 +1,139 @@
+"""Serving runs of whole models: latencies and throughput by concurrency.
+
+A run gives a case per metric. Its model is found by the longest part of its name that
+`wavecast.systems` knows; endings such as `-FP8` or `-tp4` are format and parallelism.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from wavecast import arch
+from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.importers.base import Importer, rows, why
+from wavecast.errors import UnknownName, Unpredictable, WavecastError
+from wavecast.systems import huggingface
+from wavecast.systems.answer import Deployment
+from wavecast.systems.op import ServedModel
+from wavecast.systems.parallel import Parallelism
+from wavecast.systems.serving import Load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENGINES: Final = (
+    ("atom", "atom"),
+    ("vllm", "vllm"),
+    ("sglang", "sglang"),
+    ("trt", "trtllm"),
+    ("tensorr", "trtllm"),
+)
+"""Part of the name of a framework, and the profile of the engine; the first that matches."""
+FORMATS: Final = (("nvfp4", "nvfp4"), ("fp4", "mxfp4"), ("fp8", "fp8"), ("int8", "int8"),
+                  ("bf16", "bf16"))  # fmt: skip
+"""Part of a name or a precision, and the format of the weights; the first that matches."""
+METRICS: Final = {
+    "ttft": ("mean_ttft", "median_ttft"),
+    "tpot": ("mean_tpot", "median_tpot"),
+    "output": ("output_throughput",),
+}
+"""Metric, and the columns it may be in (milliseconds; tokens per second)."""
+_OTHER: Final = re.compile(r"DPA|TBO|DSpark|PD-|-dp\d")
+_TENSOR: Final = re.compile(r"-tp(\d+)")
+
+
+class Serving(Importer):
+    """One row per configuration and load of an engine."""
+
+    name: ClassVar[str] = "serving"
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset({"model", "gpu", "framework", "isl", "osl", "batch_or_concurrency", "mean_tpot"}),
+    )
+
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
+        """A case per metric of every row that has it."""
+        for row in rows(frame):
+            yield from _cases(row)
+
+
+def known_model(name: str) -> str:
+    """The model that a name begins with. Raises UnknownName."""
+    words = re.sub(r"[()\s]+", "-", name.rsplit("/", 1)[-1]).strip("-").lower().split("-")
+    known = {
+        alias.lower(): model
+        for model, values in huggingface.models().items()
+        for alias in (model, *values.get("aliases", ()))
+    }
+    for count in range(len(words), 0, -1):
+        for separator in ("-", ""):
+            found = known.get("-".join(words[:count]) if separator else "".join(words[:count]))
+            if found:
+                return found
+    raise UnknownName("model", name, huggingface.models())
+
+
+def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
+    found = {}
+    for metric, columns in METRICS.items():
+        value = next((float(row[name]) for name in columns if row.get(name)), math.nan)
+        if value > 0:
+            found[metric] = 1 / value if metric == "output" else value * 1e-3
+    model, device, reason, deployment, load = "", "", "", None, None
+    try:
+        device = arch.load(str(row["gpu"])).id
+        model = known_model(str(row["model"]))
+        deployment, load = _deployment(row, model), _load(row)
+    except (WavecastError, KeyError, ValueError, OverflowError) as error:
+        reason = error.message if isinstance(error, WavecastError) else why(error)
+    for metric, seconds in found.items() or [("", math.nan)]:
+        op = None
+        if deployment is not None and load is not None and metric:
+            op = ServedModel(metric, model, deployment, load)
+        yield Case(
+            kind="serving",
+            op=op,
+            device=device,
+            seconds=seconds,
+            group=model,
+            labels={
+                "dtype": deployment.dtype or "stored" if deployment else "",
+                "engine": deployment.engine if deployment else "",
+                "model": model,
+            },
+            source=f"{row.get('source_repo', '')} {row.get('file', '')}".strip(),
+            reason=reason,
+        )
+
+
+def _deployment(row: Mapping[str, Any], model: str) -> Deployment:
+    """Raises Unpredictable for settings that are not modelled, KeyError for an empty cell."""
+    name, framework = str(row["model"]), str(row["framework"]).lower()
+    if str(row.get("spec_decoding", "none")) not in ("none", "nan"):
+        raise Unpredictable("speculative decoding, whose acceptance the row does not say")
+    if str(row.get("disagg", "false")).lower() == "true":
+        raise Unpredictable("disaggregated prefill is not modelled")
+    if _OTHER.search(name):
+        raise Unpredictable("settings that the row does not state in full")
+    engine = next((engine for part, engine in ENGINES if part in framework), "")
+    if not engine:
+        raise UnknownName("engine", framework, [engine for _, engine in ENGINES])
+    named = _TENSOR.search(name)
+    tensor = int(named[1]) if named else int(row.get("tp") or row.get("n_gpus") or 1)
+    text = f"{name} {row.get('precision', '')}".lower()
+    dtype = next((dtype for part, dtype in FORMATS if part in text), "")
+    stored = huggingface.models()[model].get("quantization_config", {}).get("quant_method")
+    return Deployment(
+        dtype="" if stored == dtype else dtype,
+        parallel=Parallelism(tensor=tensor, expert=tensor if int(row.get("ep") or 1) > 1 else 1),
+        engine=engine,
+    )
+
+
+def _load(row: Mapping[str, Any]) -> Load:
+    return Load(int(row["isl"]), int(row["osl"]), max(1, int(row["batch_or_concurrency"])))
+
+
+__all__ = ["Serving", "known_model"]

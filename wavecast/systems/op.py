@@ -1,0 +1,117 @@
+"""A figure of a served model as an operation with a time: runs are scored like kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Final, Self
+
+from wavecast.arch import Device
+from wavecast.arch.systems import System, node_size
+from wavecast.errors import UnknownName, Unpredictable, UsageError
+from wavecast.model.bounds import Work
+from wavecast.model.ops.base import Op
+from wavecast.model.prediction import Prediction
+from wavecast.systems import huggingface
+from wavecast.systems.answer import Deployment, ModelOnSystem, ServingAnswer
+from wavecast.systems.serving import Load
+
+METRICS: Final = {
+    "ttft": "mean time to first token",
+    "tpot": "mean time per output token after the first",
+    "output": "time per output token of all requests: 1 / throughput",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel(Op):
+    """`metric` (a key of `METRICS`) of `model` (a name of `models.toml`) under `load`, one node."""
+
+    kind: ClassVar[str] = "serving"
+    shape_help: ClassVar[str] = "see wavecast model"
+
+    metric: str
+    model: str
+    deployment: Deployment
+    load: Load
+
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise UnknownName("metric of serving", self.metric, METRICS)
+
+    @property
+    def op_class(self) -> str:
+        """Errors are counted by metric."""
+        return f"serving {self.metric}"
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """Raises UsageError: `wavecast model` has the options of a deployment."""
+        del shape, options
+        raise UsageError("serving has no --shape", hint="wavecast model predicts whole models")
+
+    def work(self) -> Work:
+        """What one GPU computes and reads for a decode step of all sequences, per token."""
+        name, values = huggingface.load(self.model)
+        architecture = huggingface.read(values, name)
+        gpus = self.deployment.parallel.tensor
+        batch = max(1, self.load.concurrency)
+        flops = 2.0 * architecture.active_parameters * batch / gpus
+        read = float(min(architecture.parameters, architecture.active_parameters * batch)) / gpus
+        share = 1.0 if self.metric != "output" else 1 / batch
+        return Work({"bf16": flops * share}, read * share, 0.0, "two per parameter", "parameters")
+
+    def predict(self, device: Device) -> Prediction:
+        """Simulate the load. Raises Unpredictable where the model does not fit, and as
+        `ModelOnSystem`."""
+        answer = _served(self.model, device.id, self.deployment, self.load)
+        interval = {"ttft": answer.ttft, "tpot": answer.tpot}.get(self.metric)
+        if interval is None:
+            rate = answer.output_rate
+            seconds, low, high = 1 / rate.value, 1 / rate.high, 1 / rate.low
+        else:
+            seconds, low, high = interval.value, interval.low, interval.high
+        modules = answer.decode.modules
+        return Prediction(
+            device=device.id,
+            seconds=seconds,
+            low=low,
+            high=high,
+            limiter=max(modules, key=lambda name: modules[name]),
+            fidelity="formula",
+            bounds=modules,
+            assumed={
+                "engine": self.deployment.engine,
+                "formats": self.deployment.dtype or "stored",
+            },
+        )
+
+    def __str__(self) -> str:
+        load, how = self.load, self.deployment
+        return (
+            f"{self.metric} of {self.model} {how.dtype} {how.parallel} {how.engine}, "
+            f"{load.prompt} in, {load.output} out, {load.concurrency} at once"
+        )
+
+
+@lru_cache(maxsize=4)
+def _ready(model: str, device: str, deployment: Deployment) -> ModelOnSystem:
+    from wavecast.arch import load
+
+    found, gpus = load(device), deployment.parallel.gpus
+    if gpus > node_size(found):
+        raise Unpredictable(f"{gpus} GPUs are several nodes, whose links are not modelled")
+    name, values = huggingface.load(model)
+    ready = ModelOnSystem(name, values, System(f"{gpus}x {device}", found, gpus), deployment)
+    if not ready.memory.fits:
+        raise Unpredictable(f"{model} does not fit {gpus} GPUs")
+    return ready
+
+
+@lru_cache(maxsize=256)
+def _served(model: str, device: str, deployment: Deployment, load: Load) -> ServingAnswer:
+    return _ready(model, device, deployment).serve(load)
+
+
+__all__ = ["METRICS", "ServedModel"]
