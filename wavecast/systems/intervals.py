@@ -2,7 +2,7 @@
 
 `residuals.toml` has quantiles of log(measured / predicted) of times by metric, vendor and engine,
 written by `python -m calibration.systems DATA --write`. Nothing in a prediction is fitted to a
-model, so the runs of a model are in the residuals only as one model among several of the same weight.
+model, so its runs are in the residuals only as those of one model among several of equal weight.
 """
 
 from __future__ import annotations
