@@ -39,6 +39,16 @@ LLAMA = {
         ("GLM-4.5-Air", 106.9, 13.4),
         ("Llama-4-Maverick", 400.7, 17.2),
         ("MiniMax-M2", 228.7, 11.0),
+        ("Llama-3.2-1B", 1.236, 1.236),
+        ("Llama-3.2-3B", 3.21, 3.21),
+        ("Llama-4-Scout", 107.8, 17.2),
+        ("Mistral-Small-24B", 23.6, 23.6),
+        ("Mistral-Large-2407", 122.6, 122.6),
+        ("Qwen2.5-7B", 7.62, 7.62),
+        ("Qwen2.5-72B", 72.7, 72.7),
+        ("Qwen3-Coder-480B-A35B", 480.0, 35.4),
+        ("DeepSeek-V2", 235.7, 21.4),
+        ("DeepSeek-V2-Lite", 15.7, 2.66),
     ],
 )
 def test_parameters_are_those_of_the_model_card(model, billions, active) -> None:

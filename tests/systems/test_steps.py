@@ -89,6 +89,15 @@ def test_attention_with_own_sequences_has_no_all_reduce(ready) -> None:
     assert {"gather tokens", "scatter tokens"} <= set(names)
 
 
+def test_a_format_that_the_device_does_not_multiply_is_widened(ready) -> None:
+    for machine, activations in (("mi355x", "mxfp4"), ("mi300x", "bf16")):
+        model = ready("Llama-3.1-8B", machine, dtype="mxfp4")
+        assert model.precision.dense.weights == "mxfp4"
+        assert model.precision.dense.activations == activations
+        assert bool(model.notes) == (activations == "bf16")
+        assert model.model.time(Step(decode=4, context=100)).seconds > 0
+
+
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [

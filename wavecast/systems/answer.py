@@ -16,7 +16,7 @@ from wavecast.systems.graph import Builder, Step
 from wavecast.systems.intervals import Interval, bracketed
 from wavecast.systems.memory import MemoryUse, memory
 from wavecast.systems.parallel import Parallelism, check
-from wavecast.systems.precision import Precision, precision
+from wavecast.systems.precision import Precision, on_device, precision
 from wavecast.systems.serving import Load, Served, serve
 from wavecast.systems.step import LayerKernel, StepModel, StepTime
 
@@ -84,12 +84,13 @@ class ModelOnSystem:
         self.architecture = huggingface.read(values, name)
         check(self.architecture, self.parallel)
         self.engine = engine(deployment.engine)
-        self.precision = precision(
+        formats = precision(
             values,
             dtype=deployment.dtype,
             cache=deployment.cache or self.engine.cache,
             attention=deployment.attention,
         )
+        self.precision, self.notes = on_device(formats, system.device)
         self.memory = memory(
             self.architecture, self.precision, self.parallel, self.engine, system.device
         )
@@ -179,7 +180,7 @@ def _share(load: Load, replicas: int) -> Load:
 
 
 def _notes(ready: ModelOnSystem, servings: list[ServingAnswer]) -> tuple[str, ...]:
-    notes = []
+    notes = list(ready.notes)
     bounded = {
         kernel.priced.node.name: kernel.priced.bounded
         for serving in servings

@@ -220,13 +220,15 @@ def _of_type(fields: Fields, mixers: Mapping[str, Attention], name: str) -> Atte
 
 
 READERS: dict[str, Callable[[Fields], list[Layer]]] = {
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "granite"), _llama),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "qwen3_vl_text"), _llama),
     **dict.fromkeys(("mixtral", "minimax_m2"), _mixtral),
-    **dict.fromkeys(("qwen2_moe", "qwen3_moe"), _qwen_moe),
+    **dict.fromkeys(("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text"), _qwen_moe),
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"), _qwen_hybrid
     ),
-    **dict.fromkeys(("deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _deepseek),
+    **dict.fromkeys(
+        ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _deepseek
+    ),
     "glm4_moe": _glm_moe,
     "gpt_oss": _gpt_oss,
     "llama4_text": _llama4,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wavecast import dtypes
+from wavecast.arch import Device
 from wavecast.errors import UnknownName, UsageError
 
 NARROW: Final = ("fp8", "int8", "mxfp4", "nvfp4", "int4")
@@ -79,6 +80,25 @@ def precision(
     return replace(found, cache=cache or found.cache)
 
 
+def on_device(formats: Precision, device: Device) -> tuple[Precision, tuple[str, ...]]:
+    """The formats as a device multiplies them, and notes: where it has no matrix rate for a format,
+    engines widen the weights to bf16 in the kernel."""
+    notes: dict[str, None] = {}
+
+    def widened(form: WeightFormat) -> WeightFormat:
+        if not form.quantised_activations:
+            return form
+        if device.peak_flops(dtypes.lookup(form.activations).rate) is None:
+            why = f"{device.id} does not multiply {form.activations}: weights are widened to bf16"
+            notes[why] = None
+            return WeightFormat(form.weights, "bf16", "none")
+        return form
+
+    roles = ("attention", "dense", "experts", "head")
+    found = replace(formats, **{role: widened(getattr(formats, role)) for role in roles})
+    return found, tuple(notes)
+
+
 def _given(dtype: str) -> Precision:
     wide = weight_format("bf16")
     every = weight_format(dtype)
@@ -113,4 +133,4 @@ def _of_checkpoint(config: Mapping[str, Any]) -> Precision:
     )
 
 
-__all__ = ["FORMATS", "Precision", "WeightFormat", "precision", "weight_format"]
+__all__ = ["FORMATS", "Precision", "WeightFormat", "on_device", "precision", "weight_format"]
