@@ -112,7 +112,7 @@ class CompiledLoop:
         kinds = [str(argument.type) for argument in parsed.get_function(name).arguments]
         module = binding.parse_assembly(text + _entry(name, kinds))
         module.verify()
-        return processor().machine(_LEVEL).emit_object(module)
+        return processor().emitter(_LEVEL).emit_object(module)
 
     def _dispatcher(self, known: dict[str, Any]) -> Any:
         """Numba's function, which calls those of other loops."""

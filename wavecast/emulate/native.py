@@ -123,7 +123,7 @@ def _stored(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKe
 def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = False) -> Compiled:
     """Lower a kernel and compile it, `quick` to translate or quick to run. Raises Unsupported."""
     host = processor()
-    machine = host.machine(0 if quick else _LEVEL)
+    machine = host.emitter(0 if quick else _LEVEL)
     module = ir.Module(kernel.name, context=ir.Context())
     module.triple = host.triple
     module.data_layout = str(machine.target_data)

@@ -163,7 +163,7 @@ def _compiled(name: str) -> bytes:
         _recipes[name](module)
     else:
         raise Missing(name)
-    machine = processor().machine(_LEVEL)
+    machine = processor().emitter(_LEVEL)
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
     options = binding.create_pipeline_tuning_options(speed_level=1)
