@@ -31,12 +31,13 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from wavecast.limits import ProcessLimits
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 _PR_SET_PDEATHSIG: Final = 1
 _NO_MEMORY: Final = ("out of memory", "bad_alloc", "Cannot allocate memory", "MemoryError")
@@ -247,6 +248,9 @@ def _die_with(parent: int) -> None:
 def started(jobs: int) -> ProcessPoolExecutor:
     """A pool of `jobs` processes that are started, not forked. Functions, arguments and
     results are pickled."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     context = get_context("spawn")
     return ProcessPoolExecutor(jobs, context, initializer=become_child, initargs=(os.getpid(),))
 

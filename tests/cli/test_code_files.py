@@ -70,3 +70,28 @@ def test_kernels_are_listed_where_none_matches(tmp_path: Path, capsys: Capture) 
         run(["explain", str(assembly(tmp_path, "gfx942")), "-k", "nothing"])
     assert end.value.code == 3
     assert "no kernel matches 'nothing' (kernels: only_kernel)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("device", ["mi100", "rx6800xt"])
+@pytest.mark.parametrize("name", ["script.py", "code.s"])
+def test_a_gpu_whose_code_cannot_be_read_is_refused_in_one_line(
+    tmp_path: Path, capsys: Capture, device: str, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text("open('ran', 'w')\n")
+    with pytest.raises(SystemExit) as end:
+        run(["explain", str(path), "--arch", device])
+    out, err = capsys.readouterr()
+    assert (end.value.code, out, err.count("\n")) == (2, "", 1)
+    assert "its instruction set is not supported (supported: gfx90a" in err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_other_gpus_are_explained_next_to_one_that_cannot_be(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path = assembly(tmp_path, "gfx1100")
+    text = explained(capsys, str(path), "--arch", "rx7900xtx,rx6800xt")
+    assert "gfx1100 RX 7900 XTX  only_kernel" in text
+    assert "gfx1030" in text
+    assert "for gfx1030 (analyze): code for gfx1030 cannot be read" in text

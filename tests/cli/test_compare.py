@@ -50,7 +50,16 @@ def test_nothing_changed(store: Path) -> None:
     assert found.exit_code == 0
     assert found.output.splitlines()[-1] == "2 SAME"
     assert "matmul" in run(store, "main", "same", "--all").output
-    assert run(store, "main", "same", "--format", "markdown").output == "No figure changed.\n"
+    markdown = run(store, "main", "same", "--format", "markdown").output
+    assert markdown.endswith("\n\nNo figure changed.\n")
+
+
+def test_the_runs_are_named(store: Path) -> None:
+    before, after = run(store, "main", "last~1").output.splitlines()[:2]
+    assert before == "before: main · run run0 · 2026-01-01"
+    assert after == "after: slow · run run2 · 2026-01-03"
+    lines = run(store, "main", "same,slow", "--format", "markdown").output.splitlines()
+    assert lines[1] == "- after: same, slow · 2 runs run1, run2 · 2026-01-02 to 2026-01-03"
 
 
 def test_json(store: Path) -> None:
@@ -63,7 +72,7 @@ def test_json(store: Path) -> None:
 def test_markdown(store: Path) -> None:
     text = run(store, "main", "slow", "--format", "markdown").output
     assert "| **SLOWER** |" in text
-    assert text.startswith("| subject | device |")
+    assert "\n| subject | device |" in text
 
 
 def test_what_is_not_there(store: Path, tmp_path: Path) -> None:

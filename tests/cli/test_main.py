@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from wavecast.cli.commands import COMMANDS
 from wavecast.cli.main import run
 
@@ -151,3 +154,25 @@ def test_settings_are_defaults_that_options_override(
     monkeypatch.setenv("WAVECAST_EXPLAIN_ARCH", "alsonochip")
     _, _, err = call(capsys, "explain", "k.s")
     assert "alsonochip" in err
+
+
+def test_ctrl_c_ends_a_capture_in_one_line(tmp_path: Path) -> None:
+    script = tmp_path / "endless.py"
+    script.write_text("while True: pass\n")
+    command = [sys.executable, "-m", "wavecast", "explain", str(script)]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # jobs ignore it
+    )
+    until(lambda: any(temporary.glob("wavecast-*/job.json")))
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.strip()) == (130, "wavecast: interrupted")
+    assert list(temporary.iterdir()) == []

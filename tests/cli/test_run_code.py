@@ -158,9 +158,7 @@ BAD = {
     "shape": (("SAXPY", *LAUNCH, *REST, "--expect", "y=f32[4]"), "(500,), what is expected in it"),
     "nothing": (("SAXPY", *LAUNCH, *REST, "--expect", "z=1"), "unknown argument 'z'"),
     "no npy": (("SAXPY", *LAUNCH, *REST, "--arg", "x=no.npy"), "no such file: no.npy"),
-    "wild": (("SAXPY", *LAUNCH, *REST, "--arg", "y=f32[4]"), "unknown address"),
     "options": (("SAXPY", "-X", "-DN=1", *LAUNCH, *REST), "options are for HIP source"),
-    "endless": (("SAXPY", "--max-instructions", "3", *LAUNCH, *REST), "longer than"),
     "no TOML": (("SAXPY", "--args", "no.toml"), "no such file: no.toml"),
 }
 
@@ -176,6 +174,23 @@ def test_bad_use_is_one_line_and_exit_code_2(
     assert says in err
     assert err.startswith("wavecast: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--arg", "y=f32[4]"), "touches y[4], outside y (4 elements)"),
+        (("--max-instructions", "3"), "longer than"),
+    ],
+    ids=["wild", "endless"],
+)
+def test_a_kernel_that_breaks_off_is_one_line_and_exit_code_1(
+    capsys, saxpy: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    code, out, err = run(capsys, saxpy, *LAUNCH, *REST, *arguments)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert says in err
+    assert err.startswith("wavecast: saxpy: ")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 from llvmlite import binding
 
 from tests.emulate.memory_support import kernel_of
+from wavecast.compile.processor import VARIABLE, Processor, processor
 from wavecast.emulate import native
 from wavecast.emulate.lower import runtime
-from wavecast.emulate.processor import VARIABLE, Processor, processor
 from wavecast.errors import UsageError
 
 AARCH64 = 0xB7
@@ -30,7 +30,7 @@ BODY = """
 SAME = """
 import sys
 from tests.emulate.test_outlining import _ran
-from wavecast.emulate.processor import processor
+from wavecast.compile.processor import processor
 print(processor().strip_lanes)
 for quick in (True, False):
     print(_ran("gfx942", quick=quick).tolist())

@@ -160,7 +160,7 @@ def test_dynamic_lds(module) -> None:
 def test_pointers_inside_arrays_reach_memory_that_is_named(module) -> None:
     rows = np.zeros((2, 4), np.float32)
     pointers = np.array([row.ctypes.data for row in rows], np.uint64)
-    with pytest.raises(ExecutionError, match="unknown address"):
+    with pytest.raises(ExecutionError, match=r"touches the address 0x[0-9a-f]+, "):
         module["through"](2, 4, pointers)
     module["through"](2, 4, pointers, memory=(rows,))
     assert (rows == 1).all()
@@ -179,9 +179,9 @@ def test_views_reach_their_whole_allocation(saxpy) -> None:
 
 def test_memory_outside_is_refused(saxpy) -> None:
     x, y, _ = operands()
-    with pytest.raises(ExecutionError, match=r"saxpy: .*unknown address .* after the end of"):
+    with pytest.raises(ExecutionError, match=r"saxpy: .*touches argument \d\[500\], outside"):
         saxpy(4, 256, 2.0, x, y, 1000)
-    with pytest.raises(ExecutionError, match="unknown address"):
+    with pytest.raises(ExecutionError, match="touches "):
         saxpy(1, 64, 2.0, np.zeros(0, np.float32), y, 64)
 
 

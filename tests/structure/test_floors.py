@@ -13,7 +13,7 @@ from tests.structure.sources import ROOT, files, imports
 
 _FROM_THE_BOTTOM = (
     ("errors",),
-    ("dtypes", "documents", "files", "limits", "patterns", "version", "package"),
+    ("dtypes", "documents", "files", "limits", "patterns", "version", "wording", "package"),
     ("processes",),
     ("arch",),
     ("isa",),
@@ -37,8 +37,8 @@ TOP = {"__init__": 99, "__main__": 99}
 OPTIONAL = {
     "torch": {"kernels", "integrations"},
     "triton": {"compile", "kernels", "integrations"},
-    "llvmlite": {"emulate"},
-    "numba": {"model"},
+    "llvmlite": {"compile", "emulate"},
+    "numba": {"compile"},
     "pandas": {"bench"},
     "pyarrow": {"bench"},
     "duckdb": {"bench"},

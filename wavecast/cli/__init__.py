@@ -5,6 +5,8 @@ from __future__ import annotations
 
 def main() -> None:
     """Entry point of the `wavecast` console script."""
-    from wavecast.cli.main import run
-
+    try:
+        from wavecast.cli.main import run
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     run()

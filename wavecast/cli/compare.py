@@ -59,14 +59,15 @@ def command(
     wanted = tuple(kpi(name).name for name in kpis.split(",") if name)
     with open_store(path, create=False) as store:
         runs = store.runs()
-        sides = [records_of(store, chosen(runs, text)) for text in (before, after)]
-    found = compare(sides[0], sides[1], Criteria(minimum=minimum, kpis=wanted))
+        sides = chosen(runs, before), chosen(runs, after)
+        records = [records_of(store, side) for side in sides]
+    found = compare(records[0], records[1], Criteria(minimum=minimum, kpis=wanted))
     if form == "json":
         click.echo(json.dumps(comparison.document(found), indent=1, ensure_ascii=False))
     elif form == "markdown":
-        click.echo(comparison.markdown(found), nl=False)
+        click.echo(comparison.markdown(found, sides), nl=False)
     else:
         width = None if sys.stdout.isatty() else 200
-        comparison.render(found, Console(width=width), everything=everything)
+        comparison.render(found, sides, Console(width=width), everything=everything)
     if fail and comparison.worst(found.compared):
         sys.exit(1)

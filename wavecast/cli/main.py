@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -14,6 +15,9 @@ from wavecast.cli.supervise import PROGRAM
 from wavecast.errors import UnknownName, WavecastError
 from wavecast.version import __version__
 
+_NEW_OBJECTS = 20_000
+"""Python's collector starts after so many new objects (by itself after 700): imports make many, and
+none is garbage."""
 INTERNAL_ERROR = 70  # EX_SOFTWARE: a bug in wavecast
 
 
@@ -78,6 +82,8 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
     `command` has the option `--debug`, as `cli` has.
     """
     about = {PROGRAM: arguments is None}
+    if about[PROGRAM]:
+        gc.set_threshold(_NEW_OBJECTS)
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments[: arguments.index("--") if "--" in arguments else None]
     if debug:
@@ -93,12 +99,10 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
         streams.fail(str(error), error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
-    except click.Abort:
-        streams.fail("interrupted", 130)
+    except (click.Abort, KeyboardInterrupt):
+        streams.interrupted(leave=about[PROGRAM])
     except click.ClickException as error:
         streams.fail(error.format_message(), 2)
-    except KeyboardInterrupt:
-        streams.fail("interrupted", 130)
     except OSError as error:
         if debug:
             raise

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Final, NoReturn
 if TYPE_CHECKING:
     from rich.console import Console
 
+_INTERRUPTED: Final = 128 + signal.SIGINT
 _LONGEST: Final = 800
 """Characters of a message."""
 
@@ -100,6 +103,18 @@ def fail(message: str, code: int) -> NoReturn:
     if sys.stderr is not None:
         print(f"wavecast: {line}", file=sys.stderr)
     sys.exit(code)
+
+
+def interrupted(*, leave: bool) -> NoReturn:
+    """Say so on stderr and exit with 130. `leave` ends the process at once, after what is
+    registered for its exit: Python would take seconds to unload PyTorch."""
+    if not leave:
+        fail("interrupted", _INTERRUPTED)
+    with contextlib.suppress(OSError, ValueError):
+        print("wavecast: interrupted", file=sys.stderr, flush=True)
+        atexit._run_exitfuncs()
+        flush()
+    os._exit(_INTERRUPTED)
 
 
 def _show_warning(

@@ -24,6 +24,7 @@ KINDS: Final = {
     "disassembly": "code objects as text",
     "emulate": "native code of kernels",
     "hip": "compiled HIP files",
+    "loops": "native code of numeric loops",
     "memory": "native code of memory accesses, shared by kernels",
     "operators": "names and summaries of the kernel library",
     "outlined": "native code of other functions that kernels share",

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.compile.processor import load_object
 from wavecast.emulate import hostmemory
 from wavecast.emulate.lower import runtime
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.processor import load_object
 from wavecast.isa.program import Kernel, KernelArgument, KernelDescriptor
 
 FUNCTION: Final = "wave"

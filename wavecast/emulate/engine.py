@@ -251,7 +251,7 @@ class _Worker:
         time.sleep(_PAUSE)
 
     def _deadlock(self) -> str:
-        name = self.grid.native.kernel.name
+        name = self.grid.name
         residents = [self.current, *self.aside]
         lines = [line for resident in residents for line in resident.waits()]
         text = "; ".join(lines[:4]) + (f"; and {len(lines) - 4} more" if len(lines) > 4 else "")

@@ -32,7 +32,10 @@ class Unsupported(WavecastError):
 
 
 class ExecutionError(WavecastError):
-    """A launch broke off: a wild address, an endless loop, a deadlock."""
+    """A launch broke off: a wild address, an endless loop, a deadlock. What is wrong is the kernel,
+    not how the command was used, so the exit code is that of a finding."""
+
+    exit_code = 1
 
 
 class ChecksFailed(WavecastError):

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.check.bounds import sources
+from wavecast.emulate.check.tensors import AddressInterval, tensors_of
+from wavecast.isa.program import Kernel
+from wavecast.wording import count
 
 HOSTCALL_BUFFER: Final = 1 << 60
 """The address given as `hidden_hostcall_buffer`: no memory lies there, so that a kernel which
@@ -20,27 +26,27 @@ def calls_host(address: int) -> bool:
     return HOSTCALL_BUFFER <= address < HOSTCALL_BUFFER + _HEADER
 
 
-def describe(address: int, ranges: Iterable[tuple[int, int]]) -> str:
-    """`unknown address 0x…, 4 bytes after the end of 0x…..0x…`: where it lies relative to the
-    nearest of the (first, end) addresses a launch may touch."""
+def describe(
+    kernel: Kernel, launch: Launch, index: int, address: int, ranges: Sequence[AddressInterval]
+) -> str:
+    """`x[4096], outside x (4,096 elements)`: an address that instruction `index` must not touch, as
+    an element of the arguments that its address comes from, and otherwise relative to the nearest.
+
+    `ranges` are the host addresses that the launch may touch.
+    """
     if address < _NULL_PAGE:
-        return f"unknown address {address:#x}: a null pointer"
-    best = None
-    for first, end in ranges:
-        if first == end:
-            continue
-        if address < first:
-            distance, side = first - address, "before"
-        else:
-            distance, side = address - end, "after the end of"
-        if best is None or distance < best[0]:
-            best = distance, side, first, end
-    unknown = f"unknown address {address:#x}"
-    if best is None:
-        return f"{unknown}, and the launch has no memory"
-    distance, side, first, end = best
-    if distance < 0:
-        return f"{unknown}, which reaches beyond the end of {first:#x}..{end:#x}"
-    if distance > _FAR:
-        return f"{unknown}, far from all memory of the launch"
-    return f"{unknown}, {distance:,} bytes {side} {first:#x}..{end:#x}"
+        return f"the address {address:#x}: a null pointer"
+    tensors = tensors_of(launch, kernel.descriptor, ranges)
+    names = sources(kernel, launch.code).get(index, ())
+    near = [tensor for tensor in tensors if tensor.name in names] or tensors
+    nearest = min(near, key=lambda tensor: tensor.distance(address), default=None)
+    if nearest is not None and nearest.name in names:
+        where = "outside" if nearest.distance(address) >= 0 else "across the end of"
+        return f"{nearest.index(address)}, {where} {nearest.name} ({nearest.extent})"
+    text = f"the address {address:#x}"
+    if names:
+        return f"{text} through {', '.join(names)}, where the launch has no memory"
+    if nearest is None or nearest.distance(address) > _FAR:
+        return f"{text}, far from all memory of the launch"
+    side = "before" if address < nearest.first else "after the end of"
+    return f"{text}, {count(abs(nearest.distance(address)), 'byte')} {side} {nearest.name}"

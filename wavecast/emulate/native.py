@@ -16,6 +16,7 @@ from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
+from wavecast.compile.processor import processor
 from wavecast.emulate.compiled import FUNCTION, Compiled, Improvement, NativeKernel
 from wavecast.emulate.lower import runtime
 from wavecast.emulate.lower.emitter import KernelInput
@@ -24,7 +25,6 @@ from wavecast.emulate.lower.mode import machine_of
 from wavecast.emulate.lower.operands import uses_apertures
 from wavecast.emulate.lower.state import WaveLayout
 from wavecast.emulate.mode import Mode
-from wavecast.emulate.processor import processor
 from wavecast.isa.program import Kernel, KernelDescriptor, first_block
 from wavecast.isa.registers import AGPRS, VGPRS
 
@@ -123,7 +123,7 @@ def _stored(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKe
 def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = False) -> Compiled:
     """Lower a kernel and compile it, `quick` to translate or quick to run. Raises Unsupported."""
     host = processor()
-    machine = host.machine(0 if quick else _LEVEL)
+    machine = host.emitter(0 if quick else _LEVEL)
     module = ir.Module(kernel.name, context=ir.Context())
     module.triple = host.triple
     module.data_layout = str(machine.target_data)

@@ -16,12 +16,13 @@ from llvmlite import binding
 from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import Launch
+from wavecast.compile.names import readable
+from wavecast.compile.processor import load_object, processor
 from wavecast.emulate import fault, initial
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.processor import load_object, processor
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 
@@ -70,6 +71,11 @@ class LaunchGrid:
     cut: bool = False
     waves: np.ndarray | None = None
     quantum: int = QUANTUM
+
+    @property
+    def name(self) -> str:
+        """The kernel's name in messages."""
+        return readable(self.native.kernel.name)
 
     @property
     def groups(self) -> int:
@@ -134,7 +140,7 @@ class Resident:
             self.scratch = zeros(max(grid.scratch_bytes * waves, 64), np.uint8)
         except (MemoryError, ValueError):
             raise ExecutionError(
-                f"{native.kernel.name}: a workgroup takes {grid.resident_bytes} bytes of "
+                f"{grid.name}: a workgroup takes {grid.resident_bytes} bytes of "
                 "registers, LDS and scratch, more than there is"
             ) from None
         self.flags = zeros(waves, np.uint8)
@@ -241,7 +247,7 @@ class Resident:
         lines = "; ".join(self.waits()) or "its waves run"
         count = int(self.used.max()) - self._progress.since
         return ExecutionError(
-            f"{self.grid.native.kernel.name}: {lines}; for {count:,} instructions nothing in "
+            f"{self.grid.name}: {lines}; for {count:,} instructions nothing in "
             "memory has changed: the loop does not end, or waits for what nobody stores",
             hint="max_instructions sets how many are allowed",
         )
@@ -267,8 +273,9 @@ class Resident:
         status, group, wave = (int(self.job[index]) for index in (_STATUS, _GROUP, _WAVE))
         instruction = self._instruction(wave)
         where = f" at {instruction.location}" if instruction.location else ""
-        name = self.grid.native.kernel.name
-        text = f"{name}: workgroup {self.grid.launch.workgroup(group)}, wave {wave}{where}: "
+        text = (
+            f"{self.grid.name}: workgroup {self.grid.launch.workgroup(group)}, wave {wave}{where}: "
+        )
         if status == state.BAD_ADDRESS:
             address = int(self.context[state.FAULT_ADDRESS])
             if fault.calls_host(address):
@@ -282,7 +289,9 @@ class Resident:
             if address % needed:
                 what += f"{address:#x}, an atomic operation that is not aligned to {needed} bytes"
             else:
-                what += fault.describe(address, self.grid.ranges[1:].tolist())
+                ranges = [(first, end) for first, end in self.grid.ranges[1:].tolist()]
+                kernel = self.grid.native.kernel
+                what += fault.describe(kernel, self.grid.launch, instruction.index, address, ranges)
         elif status == state.ENDLESS:
             what = (
                 f"the loop of {instruction.decoded.text!r} runs longer than allowed: "

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from wavecast.arch import capabilities
@@ -64,7 +65,7 @@ def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDe
     Raises ParseError for metadata that is not YAML or lacks what every kernel has.
     """
     processor = target or target_from_assembly(text)
-    documents = _kernel_documents(_yaml_metadata(text))
+    documents = _documents(text)
     directives = {
         unquoted(match[1]): _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)
     }
@@ -134,6 +135,13 @@ def metadata_of_elf(image: elf.Elf) -> Document:
             if isinstance(document, dict):
                 return document
     return {}
+
+
+@lru_cache(maxsize=8)
+def _documents(text: str) -> Mapping[str, Document]:
+    """The metadata of each kernel. One text is asked several times: by its loader, its launcher and
+    its parser."""
+    return _kernel_documents(_yaml_metadata(text))
 
 
 def _yaml_metadata(text: str) -> Document:

@@ -13,6 +13,8 @@ from typing import Final
 
 VECTOR_FORMS: Final = frozenset({"VOP1", "VOP2", "VOP3", "VOPC", "VOP3P", "MFMA", "WMMA"})
 VECTOR_MEMORY_FORMS: Final = frozenset({"MUBUF", "GLOBAL", "FLAT", "SCRATCH"})
+PER_LANE_FORMS: Final = VECTOR_FORMS | VECTOR_MEMORY_FORMS | {"DS"}
+"""Executed once per active lane."""
 SCALAR_FORMS: Final = frozenset({"SOP1", "SOP2", "SOPC", "SOPK"})
 FORMS: Final = (
     VECTOR_FORMS | VECTOR_MEMORY_FORMS | SCALAR_FORMS | {"SOPP", "SMEM", "DS", "TENSOR", "EXP"}
@@ -304,4 +306,4 @@ class Opcode:
     @property
     def is_vector(self) -> bool:
         """Executes once per active lane, so reads EXEC."""
-        return self.form in VECTOR_FORMS or self.form in VECTOR_MEMORY_FORMS or self.form == "DS"
+        return self.form in PER_LANE_FORMS

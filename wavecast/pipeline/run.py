@@ -10,6 +10,7 @@ from typing import Literal
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import InputError, NothingAnalysed, WavecastError
+from wavecast.isa.targets import isa_target
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
 from wavecast.pipeline.result import Choice, ExplainReport, Explanation, Failure
@@ -61,9 +62,30 @@ def explain_path(
         raise InputError(f"no such file: {path}", hint="give a script, HIP file, assembly or ELF")
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint="give one file in it")
-    if path.suffix == ".py":
-        return _explain_script(path, selection, options, progress)
-    return _explain_code(path, selection, options, progress)
+    selection, unread = _readable(path, selection)
+    explain = _explain_script if path.suffix == ".py" else _explain_code
+    report = explain(path, selection, options, progress)
+    return replace(report, failures=(*report.failures, *unread))
+
+
+def _readable(path: Path, selection: Selection) -> tuple[Selection, list[Failure]]:
+    """The devices whose code can be read, and a failure for each other target. Raises UsageError
+    or UnknownName where there is none, before anything is compiled or run."""
+    errors: dict[str, WavecastError] = {}
+    for device in selection.devices:
+        if device.vendor == "amd":
+            try:
+                isa_target(device.target)
+            except WavecastError as error:
+                errors[device.target] = error
+    devices = tuple(device for device in selection.devices if device.target not in errors)
+    if not devices:
+        raise next(iter(errors.values()))
+    failures = [
+        Failure(path.name, target, "analyze", error.message, error.hint)
+        for target, error in errors.items()
+    ]
+    return replace(selection, devices=devices), failures
 
 
 def explain_launches(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from wavecast.compile.names import readable
 from wavecast.documents import base
 from wavecast.documents.check import (
     CheckDocument,
@@ -41,9 +42,8 @@ def render(reports: Sequence[Report], console: Console) -> None:
         text = Text.assemble(
             (report.severity, style), f"[{report.kind.rule}] ", (safe(_sentence(report)), "bold")
         )
-        text.append(
-            f"\n  at {_location(report.location)} in {safe(report.kernel)} ({report.target})"
-        )
+        kernel = safe(readable(report.kernel))
+        text.append(f"\n  at {_location(report.location)} in {kernel} ({report.target})")
         text.append(safe(_who(report)), style="dim")
         _quote(text, report.location)
         if report.other_text:
@@ -149,7 +149,7 @@ def github(reports: Sequence[Report]) -> str:
         if report.location is not None:
             outer = report.location.outermost
             fields = [f"file={_escaped(outer.file, True)}", f"line={outer.line}", *fields]
-        text = f"{report.kernel} ({report.target}): {_sentence(report)}{_who(report)}"
+        text = f"{readable(report.kernel)} ({report.target}): {_sentence(report)}{_who(report)}"
         lines.append(f"::{levels[report.severity]} {','.join(fields)}::{_escaped(text)}")
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wavecast.bench.compare.verdict import Compared, FigureVerdict, RunComparison
-from wavecast.bench.records import Figure
+from wavecast.bench.records import BenchRun, Figure
 from wavecast.documents import base
 from wavecast.documents.compare import ComparedFigureJson, CompareDocument
 from wavecast.documents.measurement import SubjectJson
@@ -25,10 +25,20 @@ _STYLES = {
     FigureVerdict.AMBIGUOUS: "yellow",
     FigureVerdict.REFUSED: "yellow",
 }
+_IDS = 4
+"""Runs of a side that its heading names."""
+
+Sides = tuple[Sequence[BenchRun], Sequence[BenchRun]]
+"""The runs before and after."""
 
 
-def render(found: RunComparison, console: Console, *, everything: bool = False) -> None:
-    """What changed; what is the same is only counted, unless `everything` is asked for."""
+def render(
+    found: RunComparison, sides: Sides, console: Console, *, everything: bool = False
+) -> None:
+    """The runs, and what changed; what is the same is only counted, unless `everything` is asked
+    for."""
+    for line in headings(sides):
+        console.print(line, highlight=False, markup=False)
     rows = list(found.compared) if everything else changed(found)
     if rows:
         table = Table(box=None, pad_edge=False)
@@ -58,6 +68,24 @@ def render(found: RunComparison, console: Console, *, everything: bool = False) 
         console.print(f"note: {note}")
 
 
+def headings(sides: Sides) -> list[str]:
+    """`before: main · 2 runs 0f3c, 77ab · commit 1a2b3c4 · 2026-01-01 to 2026-01-02`, and after."""
+    return [f"{name}: {_side(runs)}" for name, runs in zip(("before", "after"), sides, strict=True)]
+
+
+def _side(runs: Sequence[BenchRun]) -> str:
+    labels = dict.fromkeys(run.label for run in runs if run.label)
+    commits = dict.fromkeys(f"{run.commit[:9]}{'+' * run.dirty}" for run in runs if run.commit)
+    days = sorted({run.started[:10] for run in runs})
+    parts = [", ".join(labels)] if labels else []
+    noun = "run" if len(runs) == 1 else f"{len(runs)} runs"
+    parts.append(f"{noun} {', '.join(run.id for run in runs[:_IDS])}{' …' * (len(runs) > _IDS)}")
+    if commits:
+        parts.append(f"commit {', '.join(commits)}")
+    parts.append(days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}")
+    return " · ".join(parts)
+
+
 def changed(found: RunComparison) -> list[Compared]:
     """All but what is the same."""
     return [one for one in found.compared if one.verdict is not FigureVerdict.SAME]
@@ -73,8 +101,9 @@ def change(one: Compared) -> str:
     return text
 
 
-def markdown(found: RunComparison) -> str:
+def markdown(found: RunComparison, sides: Sides) -> str:
     """The same as a Markdown table, for the summary of a build."""
+    before, after = headings(sides)
     lines = ["| subject | device | figure | before | after | change | verdict | reasons |"]
     lines.append("|---|---|---|---:|---:|---:|---|---|")
     for one in changed(found):
@@ -85,7 +114,8 @@ def markdown(found: RunComparison) -> str:
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     if len(lines) == 2:
         lines = ["No figure changed."]
-    return "\n".join([*lines, "", *(f"- {note}" for note in found.notes)]).rstrip() + "\n"
+    lines = [f"- {before}", f"- {after}", "", *lines, ""]
+    return "\n".join([*lines, *(f"- {note}" for note in found.notes)]).rstrip() + "\n"
 
 
 def document(found: RunComparison) -> dict[str, Any]:
@@ -118,4 +148,4 @@ def _value(one: Compared, value: float | None) -> str:
     return figure(one.kpi, Figure(value, "measured"))
 
 
-__all__ = ["change", "changed", "document", "markdown", "render", "worst"]
+__all__ = ["Sides", "change", "changed", "document", "headings", "markdown", "render", "worst"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+from wavecast import wording
+
+plural = wording.count
 UNKNOWN = "–"
 
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -78,8 +81,3 @@ def percent(part: float, whole: float) -> str:
         return UNKNOWN
     share = 100 * part / whole
     return "<1%" if 0 < share < 1 else f"{share:.0f}%"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 finding`, `2 findings`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -114,8 +114,8 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     return Finding(
         rule=NAME,
         severity="warning",
-        message=f"{verb}s{what} move {found.widest} bytes per lane where 16 are possible",
-        evidence=f"{found.mnemonics} for {found.bytes_per_lane} bytes per lane; "
+        message=f"{verb}s{what} move {count(found.widest, 'byte')} per lane where 16 are possible",
+        evidence=f"{found.mnemonics} for {count(found.bytes_per_lane, 'byte')} per lane; "
         f"{count(-(-found.bytes_per_lane // 16), '16-byte instruction')} would do{reason}",
         advice=advice,
         location=found.location,

@@ -42,7 +42,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             severity="warning" if share >= BINDING else "note",
             message=f"LDS {found.first.kind}s move {count(found.widest, 'byte')} per lane in a "
             "loop",
-            evidence=f"{found.mnemonics} per iteration for {found.bytes_per_lane} bytes per lane; "
+            evidence=f"{found.mnemonics} per iteration for "
+            f"{count(found.bytes_per_lane, 'byte')} per lane; "
             f"{count(wide, '16-byte access', '16-byte accesses')} would move as much; the LDS pipe "
             f"needs {100 * share:.0f} % of the cycles of the busiest pipe",
             advice=_advice(subject, found),

@@ -8,6 +8,7 @@ from wavecast.analyze.result import MemoryInstruction
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import GLOBAL_SPACES, matters
+from wavecast.wording import count
 
 NAME = "uncoalesced-global"
 
@@ -48,7 +49,7 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     what = f" of {worst.argument}" if worst.argument else ""
     gather = worst.pattern == "irregular"
     distance = (
-        f"neighbouring lanes are {worst.stride:,} bytes apart"
+        f"neighbouring lanes are {count(worst.stride, 'byte')} apart"
         if worst.stride is not None
         else "the lanes' addresses follow no single stride"
     )
@@ -57,7 +58,7 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
         severity="note" if gather else "warning",
         message=f"{_PLURALS[worst.kind]}{what} touch {worst.lines} cache lines per wave, "
         f"{worst.transactions_ideal} would do",
-        evidence=f"{found.mnemonics}: {distance}, {worst.bytes_per_lane} bytes per lane",
+        evidence=f"{found.mnemonics}: {distance}, {count(worst.bytes_per_lane, 'byte')} per lane",
         advice=_advice(subject, gather),
         location=found.location,
         instruction=worst.index,

@@ -6,11 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from wavecast.isa.instruction import SourceLocation
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 load`, `3 loads`, `1,024 loads`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+from wavecast.wording import count
 
 
 def at_line(location: SourceLocation | None) -> str:

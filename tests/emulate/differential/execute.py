@@ -32,9 +32,9 @@ from tests.emulate.differential.text import HOST, Writer
 from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_kernel
+from wavecast.compile.processor import load_object
 from wavecast.emulate import engine
 from wavecast.emulate.native import compile_kernel
-from wavecast.emulate.processor import load_object
 
 SLOT = 16
 """Bytes of one value in memory."""

@@ -10,6 +10,7 @@ from wavecast.analyze.values.pointers import Pointers
 from wavecast.compile.codeobject import Argument, Launch, Parameter
 from wavecast.dtypes import is_dtype, lookup
 from wavecast.isa.program import KernelDescriptor
+from wavecast.wording import count
 
 CANARY: Final = 0x7FF5_7FE3_7FA9_7FDB
 """The pattern of memory that was allocated and never written: its 16-bit quarters are NaN as f16
@@ -42,13 +43,17 @@ class LaunchTensor:
             return f"byte {offset:#x} of {self.name}"
         return f"{self.name}[{offset // self.element}]"
 
+    def distance(self, address: int) -> int:
+        """Bytes from the tensor to an address, negative in it."""
+        return self.first - address if address < self.first else address - self.end
+
     @property
     def extent(self) -> str:
         """`4096 elements`, or bytes where the dtype is unknown."""
         size = self.end - self.first
         if self.element:
-            return f"{size // self.element:,} elements"
-        return f"{size:,} bytes"
+            return count(size // self.element, "element")
+        return count(size, "byte")
 
 
 def tensors_of(
@@ -83,7 +88,7 @@ def element_at(tensors: Sequence[LaunchTensor], address: int) -> str:
 def outside(tensors: Sequence[LaunchTensor], names: Sequence[str], address: int) -> str:
     """What is wrong with an access through the arguments `names` at an address outside them."""
     mine = [tensor for tensor in tensors if tensor.name in names]
-    nearest = min(mine, key=lambda tensor: _distance(tensor, address))
+    nearest = min(mine, key=lambda tensor: tensor.distance(address))
     text = f"touches {nearest.index(address)}, outside {nearest.name} ({nearest.extent})"
     if len(mine) > 1:
         others = ", ".join(dict.fromkeys(tensor.name for tensor in mine if tensor is not nearest))
@@ -92,10 +97,6 @@ def outside(tensors: Sequence[LaunchTensor], names: Sequence[str], address: int)
     if "[" in owner:
         text += f": it lands in {owner}"
     return f"{text}; mask the access, or pass the tensor it belongs to"
-
-
-def _distance(tensor: LaunchTensor, address: int) -> int:
-    return tensor.first - address if address < tensor.first else address - tensor.end
 
 
 def _described(launch: Launch) -> Mapping[int, Argument]:

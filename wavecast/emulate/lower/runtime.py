@@ -19,11 +19,11 @@ from llvmlite import binding, ir
 
 from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
+from wavecast.compile.processor import processor
 from wavecast.emulate.lower.access import PREFIX, MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.atomics import build_atomic
 from wavecast.emulate.lower.exchange import build_exchange
 from wavecast.emulate.lower.moves import build_move, build_to_lds
-from wavecast.emulate.processor import processor
 
 _BUILDERS: dict[str, Callable[[Outlined], None]] = {
     "load": build_move,
@@ -163,7 +163,7 @@ def _compiled(name: str) -> bytes:
         _recipes[name](module)
     else:
         raise Missing(name)
-    machine = processor().machine(_LEVEL)
+    machine = processor().emitter(_LEVEL)
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
     options = binding.create_pipeline_tuning_options(speed_level=1)

@@ -49,7 +49,7 @@ def host(architecture: str, features: Mapping[str, bool]) -> Host:
 @cache
 def detect() -> Host:
     """The machine this runs on."""
-    from wavecast.emulate.processor import processor
+    from wavecast.compile.processor import processor
 
     found = processor()
     return host(found.architecture, dict.fromkeys(found.flags, True))

@@ -17,6 +17,7 @@ from wavecast.errors import LaunchError
 from wavecast.integrations.module.memory import Memory, describe
 from wavecast.integrations.module.types import element_dtype, fits, itemsize, scalar_dtype
 from wavecast.isa.program import KernelArgument
+from wavecast.wording import count
 
 _FLOATS: Final = {name: "<" + lookup(name).struct for name in ("float16", "float32", "float64")}
 _INTEGERS: Final = {
@@ -78,9 +79,8 @@ def pack(
     for slot, value in zip(slots, values, strict=True):
         packed, argument = _argument(slot, value, memory)
         if len(packed) != slot.layout.size:
-            raise LaunchError(
-                f"{memory.kernel}: {slot.shown} has {slot.layout.size} bytes, not {len(packed)}"
-            )
+            size = count(slot.layout.size, "byte")
+            raise LaunchError(f"{memory.kernel}: {slot.shown} has {size}, not {len(packed)}")
         data[slot.layout.offset : slot.layout.offset + slot.layout.size] = packed
         arguments.append(argument)
     return bytes(data), tuple(arguments)
@@ -128,7 +128,8 @@ def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
     raw = raw_bytes(value)
     if raw is not None:
         if len(raw) != size:
-            raise LaunchError(f"{kernel}: {slot.shown} has {size} bytes, the value has {len(raw)}")
+            needed = count(size, "byte")
+            raise LaunchError(f"{kernel}: {slot.shown} has {needed}, the value has {len(raw)}")
         return raw
     dtype = scalar_dtype(slot.parameter.type)
     if itemsize(dtype) != size:
@@ -141,10 +142,10 @@ def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
     try:
         packed = _number(dtype, size, value)
     except (struct.error, OverflowError) as error:
-        kind = slot.parameter.type or f"{size} bytes"
+        kind = slot.parameter.type or count(size, "byte")
         raise LaunchError(f"{kernel}: {slot.shown}: {kind} cannot hold {value!r}") from error
     if packed is None:
-        what = dtype or f"a value of {size} bytes"
+        what = dtype or f"a value of {count(size, 'byte')}"
         raise LaunchError(
             f"{kernel}: {slot.shown} takes {what}, not {describe(value)}",
             hint=_advice(dtype, size),
@@ -191,7 +192,7 @@ def _advice(dtype: str, size: int) -> str:
         return "give a number"
     if not dtype and size in (1, 2, 4, 8):
         return "give a number, a numpy scalar of that size, or bytes"
-    return f"give {size} bytes or a ctypes structure"
+    return f"give {count(size, 'byte')} or a ctypes structure"
 
 
 def _is_integer(value: Any) -> bool:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,15 +31,17 @@ NOT_COMPUTED = (
     "launches were recorded, not executed: outputs have whatever their memory contained, "
     "so a script's own checks may fail"
 )
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.05
 _BOOT = """
-import sys
+import os, sys
 try:
     import wavecast
 except ImportError:
     sys.path.append({root!r})
 from importlib import import_module
 import_module({worker!r}).main({folder!r})
+sys.stderr.flush()
+os._exit(0)  # without the time that PyTorch takes to end
 """
 
 
@@ -241,7 +242,8 @@ def _supervise(
                 on_poll()
             if not running:
                 break
-            time.sleep(_POLL_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=_POLL_SECONDS)
     finally:
         if process.poll() is None:
             process.terminate()

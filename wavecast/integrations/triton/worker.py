@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import shutil
 import signal
@@ -57,10 +58,16 @@ def main(folder: str, choosing: Choosing | None = None) -> None:
 
 
 def _import_once() -> None:
+    """Import what every child needs. Modules live until the process ends, with 100,000 objects:
+    the collector looks at them neither meanwhile nor later."""
+    gc.disable()
     import torch  # noqa: F401
     import triton  # noqa: F401
 
     from wavecast.integrations.triton import hooks  # noqa: F401
+
+    gc.freeze()
+    gc.enable()
 
 
 class _Children:

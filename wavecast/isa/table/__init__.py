@@ -35,7 +35,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
@@ -44,6 +44,7 @@ from typing import Any
 from wavecast.errors import UnknownName
 from wavecast.isa.opcode import (
     FORMS,
+    PER_LANE_FORMS,
     Control,
     MatrixShape,
     MemoryEffect,
@@ -280,6 +281,8 @@ def _row(form: str, line: str, where: str) -> Opcode:
     if match["space"]:
         memory = MemoryEffect(Space(match["space"]), MemoryKind(match["kind"]), int(match["bytes"]))
         memory_form = _memory_form(where, match["form"], memory.kind)
+    if form in PER_LANE_FORMS and "exec" not in reads and _IGNORES_EXEC not in implicit.split():
+        reads = (*reads, "exec")
     opcode = Opcode(
         name=name,
         form=form,
@@ -298,8 +301,6 @@ def _row(form: str, line: str, where: str) -> Opcode:
         waits_for_all=last.waits_for_all,
     )
     _check_flags(opcode)
-    if opcode.is_vector and "exec" not in reads and _IGNORES_EXEC not in implicit.split():
-        return replace(opcode, implicit_reads=(*opcode.implicit_reads, "exec"))
     return opcode
 
 

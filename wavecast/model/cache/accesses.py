@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numba
 import numpy as np
+
+from wavecast.compile.loops import loop
 
 Array = np.ndarray[Any, Any]
 
@@ -99,13 +100,15 @@ class Accesses:
         order = np.argsort(stream, kind="stable")
         start = np.concatenate([[0], np.cumsum(lengths[order])])
         sectors = np.concatenate([part.sectors for part in parts])
+        gathered = np.zeros(len(sectors), np.uint32)
+        _gather(sectors, starts[order], start, gathered)
         return Accesses(
             stream[order],
             np.concatenate([part.instruction for part in parts])[order],
             np.concatenate([part.array for part in parts])[order],
             np.concatenate([part.passes for part in parts])[order],
             start,
-            _gathered(sectors, starts[order], start),
+            gathered,
         )
 
 
@@ -118,27 +121,33 @@ def reduced(records: Array, instructions: MemoryTable, arrays: ArrayMap) -> Acce
     array = np.zeros(number, np.int64)
     passes = np.zeros(number)
     counts = np.zeros(number, np.int64)
-    sectors = _reduced(
+    room = np.zeros(max(1024, 8 * number), np.uint32)
+    scratch = np.zeros(MOST, np.uint32), np.zeros((64, 64), np.int64), np.zeros(64, np.int64)
+    progress = np.zeros(2, np.int64)
+    while _reduce(
         records, instruction, instructions.path, instructions.kind, instructions.width,
         instructions.phases, instructions.lanes, instructions.banks, arrays.first, arrays.end,
-        arrays.base, arrays.by_address, arrays.rest, arrays.window, array, passes, counts,
-    )  # fmt: skip
+        arrays.base, arrays.by_address, arrays.first[arrays.by_address], arrays.rest,
+        arrays.window, array, passes, counts, scratch, room, progress,
+    ):  # fmt: skip
+        room = np.concatenate([room, np.zeros(len(room) + MOST, np.uint32)])
     start = np.concatenate([[0], np.cumsum(counts)])
-    return Accesses(stream, instruction, array, passes, start, sectors)
+    return Accesses(stream, instruction, array, passes, start, room[: progress[1]].copy())
 
 
-@numba.njit(cache=True)
-def _reduced(  # pragma: no cover
+@loop
+def _reduce(  # pragma: no cover
     records, instruction, path, kind, width, phases, lanes, banks, first, end, base, by_address,
-    rest, window, array, passes, counts,
+    firsts, rest, window, array, passes, counts, scratch, room, progress,
 ):  # fmt: skip
-    firsts = first[by_address]
-    room = np.zeros(max(1024, 8 * len(records)), np.uint32)
-    own = np.zeros(MOST, np.uint32)
-    dwords = np.zeros((64, 64), np.int64)
-    fill = np.zeros(64, np.int64)
-    used = 0
-    for at in range(len(records)):
+    """Reduce records from `progress[0]` on; their sectors go to `room`, `progress[1]` of them so
+    far. 1 where `room` has none left for the next record, 0 at the end."""
+    own, dwords, fill = scratch
+    used = progress[1]
+    for at in range(progress[0], len(records)):
+        progress[0], progress[1] = at, used
+        if used + MOST > len(room):
+            return 1
         which = instruction[at]
         mask = records[at, 1]
         array[at] = len(first)
@@ -183,17 +192,15 @@ def _reduced(  # pragma: no cover
                 count += 1
         if kind[which] == ATOMIC:
             passes[at] = _repeats(records[at, 2:], mask)
-        if used + count > len(room):
-            larger = np.zeros(2 * len(room) + count, np.uint32)
-            larger[:used] = room[:used]
-            room = larger
-        room[used : used + count] = own[:count]
+        for sector in range(count):
+            room[used + sector] = own[sector]
         used += count
         counts[at] = count
-    return room[:used].copy()
+    progress[1] = used
+    return 0
 
 
-@numba.njit(cache=True)
+@loop
 def _lds_passes(addresses, mask, width, groups, banks, serial, dwords, fill):  # pragma: no cover
     """Passes of an LDS request: of each group the most dwords one bank is asked for."""
     found = 0
@@ -221,7 +228,7 @@ def _lds_passes(addresses, mask, width, groups, banks, serial, dwords, fill):  #
     return found
 
 
-@numba.njit(cache=True)
+@loop
 def _repeats(addresses, mask):  # pragma: no cover
     """Lanes whose address an earlier lane has."""
     found = 0
@@ -237,13 +244,12 @@ def _repeats(addresses, mask):  # pragma: no cover
     return found
 
 
-@numba.njit(cache=True)
-def _gathered(sectors, starts, start):  # pragma: no cover
-    found = np.zeros(len(sectors), np.uint32)
+@loop
+def _gather(sectors, starts, start, found):  # pragma: no cover
+    """Write the sectors from each of `starts` on to `found`, in the order of `start`."""
     for at in range(len(starts)):
-        length = start[at + 1] - start[at]
-        found[start[at] : start[at + 1]] = sectors[starts[at] : starts[at] + length]
-    return found
+        for number in range(start[at + 1] - start[at]):
+            found[start[at] + number] = sectors[starts[at] + number]
 
 
 __all__ = [

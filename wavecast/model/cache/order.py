@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from wavecast.compile.loops import loop
 
 Array = np.ndarray[Any, Any]
 
 
-@numba.njit(cache=True)
-def positions(blocks, starts, lengths, slots, instructions):  # pragma: no cover
+def positions(
+    blocks: Array, starts: Array, lengths: Array, slots: Array, instructions: Array
+) -> Array:
     """How many instructions a wave issued before each of its requests, i64[m].
 
     It went through `blocks`, which start at instructions `starts` and have `lengths`; an
@@ -19,6 +21,12 @@ def positions(blocks, starts, lengths, slots, instructions):  # pragma: no cover
     those of the requests, in order.
     """
     found = np.zeros(len(instructions), np.int64)
+    _find(blocks, starts, lengths, slots, instructions, found)
+    return found
+
+
+@loop
+def _find(blocks, starts, lengths, slots, instructions, found):  # pragma: no cover
     at = 0
     issued = 0
     for block in blocks:
@@ -30,7 +38,6 @@ def positions(blocks, starts, lengths, slots, instructions):  # pragma: no cover
                 at += 1
                 taken += 1
             issued += 1
-    return found
 
 
 __all__ = ["positions"]

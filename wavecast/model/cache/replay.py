@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 
+from wavecast.compile.loops import loop
 from wavecast.model.cache.accesses import (
     ATOMIC,
     LOAD,
@@ -110,7 +110,7 @@ def _state(caches: int, cache: Cache) -> tuple[Array, Array]:
     return tags, np.zeros(tags.shape, np.int64)
 
 
-@numba.njit(cache=True)
+@loop
 def _set(line, sets, plain):  # pragma: no cover
     """The set of a line: low bits as they are, those above them folded to as many as are left."""
     above = line >> plain
@@ -124,7 +124,7 @@ def _set(line, sets, plain):  # pragma: no cover
     return (folded << plain) | (line & ((1 << plain) - 1))
 
 
-@numba.njit(cache=True)
+@loop
 def _look_up(tags, used, line, moment, arbitrary):  # pragma: no cover
     """The way a set has a line in, which is the latest then, and whether it had it. A missing one
     replaces the one used longest ago, or with `arbitrary` any one."""
@@ -143,7 +143,7 @@ def _look_up(tags, used, line, moment, arbitrary):  # pragma: no cover
     return oldest, False
 
 
-@numba.njit(cache=True)
+@loop
 def _replay(  # pragma: no cover
     order, moment, unit, path, kind, start, sectors, scalar_units, vector, scalar, l2,
     vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, found,

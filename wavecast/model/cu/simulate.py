@@ -16,17 +16,15 @@ next instruction and to a cause (`CAUSES`).
 
 A step of a wave represents `weight` executions: loops are cut to some iterations (`fold`). Charges,
 counts and busy clocks are weighted; times are those of the shortened waves.
-
-All that is compiled is in this file, for the compiler's cache of `simulate` follows no other.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 
+from wavecast.compile.loops import inlined, loop
 from wavecast.model.cu import causes as k
 from wavecast.model.cu import code as c
 from wavecast.model.cu import streams as r
@@ -42,7 +40,7 @@ _WAITS: Final = 8
 """Of a wave's `level`: it waits at a barrier. The other bits are its priority, 0 to 3."""
 
 
-@numba.njit(cache=True)
+@loop
 def simulate(
     program, executed, state, account, template, begins, finish, events
 ):  # pragma: no cover
@@ -171,13 +169,13 @@ def simulate(
     return logged
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _begin(group, number, waves, t):  # pragma: no cover
     """A workgroup takes a room."""
     group.number, group.living, group.arrived, group.freed = number, waves, 0, t
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _enter(wave, at, end, row, t):  # pragma: no cover
     """A wave takes a slot."""
     wave.at, wave.end, wave.row = at, end, row
@@ -186,7 +184,7 @@ def _enter(wave, at, end, row, t):  # pragma: no cover
     wave.issued[:] = 0
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _registers(it, spans, ready, w, earliest, why):  # pragma: no cover
     """When an instruction's operands are there, if that is later than `earliest`."""
     for n in range(it.reads[0], it.reads[1]):
@@ -200,7 +198,7 @@ def _registers(it, spans, ready, w, earliest, why):  # pragma: no cover
     return earliest, why
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _counters(it, wave, limits, done, reason, w, earliest, why):  # pragma: no cover
     """When the counters it waits for have fallen and those it counts in have room, if later."""
     for counter in range(c.COUNTERS):
@@ -220,7 +218,7 @@ def _counters(it, wave, limits, done, reason, w, earliest, why):  # pragma: no c
     return earliest, why
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     """When its pipe, or room in its queue, is free, if that is later."""
     if it.pipe == c.MATRIX and simd.matrix > earliest:
@@ -238,7 +236,7 @@ def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     return earliest, why
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _charge(wave, stalls, i, plain, weight, until):  # pragma: no cover
     """Charge a wave's time since it was charged last to its cause."""
     if until > wave.charged:
@@ -247,7 +245,7 @@ def _charge(wave, stalls, i, plain, weight, until):  # pragma: no cover
         wave.charged = until
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _occupy(it, simd, unit, machine, busy, weight, now):  # pragma: no cover
     """Take the pipe of an instruction. Clocks it is taken; a slot for pipes of one slot."""
     unit.fetch = max(unit.fetch, now) + it.size / machine.fetch
@@ -266,7 +264,7 @@ def _occupy(it, simd, unit, machine, busy, weight, now):  # pragma: no cover
     return float(it.issue)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no cover
     """When the LDS has served an instruction and why then: passes of its banks, and the port two
     SIMDs share."""
@@ -284,7 +282,7 @@ def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no 
     return through + machine.latency_lds, k.LDS_BUSY if late else k.LDS_LATENCY
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cover
     """When memory has served an instruction and why then: the scalar cache, or addresses and tags
     of the vector L1, and what they pass on. Nobody waits for the caches a store passes, but for the
@@ -336,7 +334,7 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
     return ends, why
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _count(it, wave, done, reason, w, ends, why):  # pragma: no cover
     """When an instruction's counters fall: they do in the order of their instructions."""
     for side in range(2):
@@ -352,7 +350,7 @@ def _count(it, wave, done, reason, w, ends, why):  # pragma: no cover
     return ends
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _go_on(it, wave, machine, stalls, i, plain, weight, now, taken):  # pragma: no cover
     """When a wave's next instruction may issue: after a no-op's slots, or a `taken` branch."""
     following = now + machine.period
@@ -369,7 +367,7 @@ def _go_on(it, wave, machine, stalls, i, plain, weight, now, taken):  # pragma: 
     return following
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _meet(wave, group, over):  # pragma: no cover
     """A wave ended or waits at a barrier."""
     wave.blocked = _NEVER
@@ -381,7 +379,7 @@ def _meet(wave, group, over):  # pragma: no cover
         wave.level |= _WAITS
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _release(waves, group, first, number, moment):  # pragma: no cover
     """All waves left have arrived at a barrier and continue."""
     group.arrived = 0

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numba
 import numpy as np
 
+from wavecast.compile.loops import loop
 from wavecast.model.cu.code import Code
 from wavecast.model.cu.fold import FIRST, fold
 
@@ -174,15 +174,16 @@ def _starts(parts: list[Array]) -> Array:
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
-@numba.njit(cache=True)
-def _rows(steps, slots, instructions, requests):  # pragma: no cover
+def _rows(steps: Array, slots: Array, instructions: Array, requests: Array) -> Array:
     """One row per executed memory instruction: the sum of its requests (none where all lanes were
     off and nothing was recorded)."""
-    count = 0
-    for step in steps:
-        if slots[step] > 0:
-            count += 1
-    rows = np.zeros((count, requests.shape[1]), np.float32)
+    rows = np.zeros((int(np.count_nonzero(slots[steps] > 0)), requests.shape[1]), np.float32)
+    _sum_requests(steps, slots, instructions, requests, rows)
+    return rows
+
+
+@loop
+def _sum_requests(steps, slots, instructions, requests, rows):  # pragma: no cover
     row, at = 0, 0
     for step in steps:
         if slots[step] == 0:
@@ -194,7 +195,6 @@ def _rows(steps, slots, instructions, requests):  # pragma: no cover
             taken += 1
             at += 1
         row += 1
-    return rows
 
 
 __all__ = ["REQUEST", "Streams", "Wave", "expanded", "streams"]

@@ -7,6 +7,7 @@ native code is to be limited to; without it every feature of the machine is used
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -25,6 +26,10 @@ _LEVELS: Final = {
     "x86-64-v4": _AVX2 | _AVX512,
 }
 """Levels of the x86-64 psABI and those of their features that matter here."""
+
+
+_emitters = threading.local()
+"""Target machines of a thread, as attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,15 @@ class Processor:
         return target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=level, codemodel="jitdefault"
         )
+
+    def emitter(self, level: int) -> binding.TargetMachine:
+        """A target machine that makes object code, one per thread: the first use of each builds
+        its tables, which takes as long as a short function."""
+        machines: dict[str, binding.TargetMachine] = vars(_emitters)
+        key = f"{self.identity}{level}"
+        if key not in machines:
+            machines[key] = self.machine(level)
+        return machines[key]
 
     @property
     def identity(self) -> tuple[str, str, str]:
