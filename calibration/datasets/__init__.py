@@ -12,6 +12,7 @@ from calibration.datasets.hip_kernels import HipKernels
 from calibration.datasets.instruction_latency import InstructionLatency
 from calibration.datasets.microbench import Microbench
 from calibration.datasets.moe_counters import MoeCounters
+from calibration.datasets.nvidia_cutlass import NvidiaCutlass
 from wavecast.bench.accuracy.importers import Importer
 
 
@@ -21,6 +22,7 @@ def importers(sources: Path | None = None) -> tuple[Importer, ...]:
         AttentionPublished(),
         InstructionLatency(),
         GemmPublished(),
+        NvidiaCutlass(),
         MoeCounters(),
         ElementwiseNorm(),
         Collectives(),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.model.ops.base import Op
-from wavecast.model.ops.elementwise import Elementwise, Operand
+from wavecast.model.ops.elementwise import FUNCTIONS, Elementwise, Operand
 from wavecast.model.ops.norm import Norm
 from wavecast.model.ops.reduction import Reduction
 from wavecast.model.ops.softmax import Softmax
@@ -244,7 +244,16 @@ def _elementwise(name: str, tensors: list[Operand], *, indexed: bool) -> tuple[O
 
 
 def _list_op(name: str, shapes: Any) -> tuple[Op | None, str]:
-    """Concatenation: every input is copied to its place. Types are not recorded, bf16 is taken."""
+    """Concatenation: every input is copied to its place; `_foreach` calls of equal tensors. Types
+    are not recorded, bf16 is taken."""
+    if name.startswith("_foreach_") and name.removeprefix("_foreach_") in FUNCTIONS:
+        tensors = {tuple(shape) for shape in shapes[0]}
+        if len(tensors) != 1:
+            return None, f"{name} of tensors of different sizes"
+        function = name.removeprefix("_foreach_")
+        tensor = (tensors.pop(), "bf16")
+        operands = (tensor,) * FUNCTIONS[function][0]
+        return Elementwise(function, operands, tensor, tensors=len(shapes[0])), ""
     if name != "cat":
         return None, f"{name} of lists is not an operation of the model"
     inputs = [tuple(shape) for shape in shapes[0]]

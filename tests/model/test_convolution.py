@@ -11,8 +11,10 @@ import torch
 from tests.model.interval import interval_of
 from wavecast import arch
 from wavecast.errors import MissingFact, UsageError
+from wavecast.model import coefficients
+from wavecast.model.chip import Chip
 from wavecast.model.ops import op
-from wavecast.model.ops.convolution import Convolution
+from wavecast.model.ops.convolution import Convolution, direct, implicit_gemm
 from wavecast.model.ops.convolution.geometry import ConvolutionBatch
 
 RESNET = Convolution(32, 64, (56, 56), 64, (3, 3), padding=(1, 1), dtype="fp16")
@@ -191,6 +193,8 @@ def test_many_problems_at_once_are_each_alone() -> None:
         ("mi250x_gcd", "bf16", "data", {"nhwc"}),
         ("mi250x_gcd", "fp16", "forward", {"nhwc", "gather"}),
         ("mi300x", "bf16", "data", {"nhwc"}),
+        ("mi300x", "fp16", "forward", {"nhwc"}),
+        ("mi355x", "fp32", "weights", {"nhwc"}),
         ("rx6800xt", "fp32", "forward", {"vector"}),
         ("rx6800xt", "fp32", "data", {"vector"}),
         ("rx6800xt", "fp16", "data", set()),
@@ -200,8 +204,25 @@ def test_implicit_gemm_families_of_a_target(
     device: str, dtype: str, direction: str, families: set[str]
 ) -> None:
     """What MIOpen's find databases have solvers for."""
-    from wavecast.model.ops.convolution import implicit_gemm
 
     problem = replace(RESNET, dtype=dtype, direction=direction, layout="nchw")
     found = implicit_gemm.families(ConvolutionBatch.of([problem]), arch.load(device))
     assert set(found) == families
+
+
+def test_deprecated_direct_kernels_run_on_older_targets_only() -> None:
+    batch = ConvolutionBatch.of([RESNET])
+    assert direct.applies(batch, arch.load("mi250x_gcd"))
+    assert not direct.applies(batch, arch.load("mi300x"))
+
+
+def test_kernels_that_keep_a_chip_busy_run_at_the_clock_of_its_power_limit() -> None:
+    chip = Chip.of(arch.load("mi300x"))
+    known = coefficients.values("convolution", chip.device)
+    batch = ConvolutionBatch.of([replace(RESNET, n=256, c=512, k=512, layout="nhwc")])
+
+    def seconds(power: float) -> float:
+        found = implicit_gemm.implicit_gemm(batch, chip, {**known, "power": power})
+        return float(found.seconds[0])
+
+    assert seconds(1.0) > 1.1 * seconds(0.6) > 1.1 * seconds(1e-6)

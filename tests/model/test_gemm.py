@@ -162,7 +162,49 @@ def test_every_format_has_kernels_where_it_can_be_multiplied():
     for dtype in ("mxfp8", "mxfp6", "mxfp4"):
         assert candidates(dtype, "mx", "plain", "cdna4")
         assert candidates(dtype, "mx", "plain", "cdna3") is None
-    assert len(given("ck", (16, 32, 64), 2)) == 1
+    assert len(given("ck", (16, 32, 64), 2, "cdna3")) == 1
+
+
+def test_rows_that_name_a_generation_replace_the_others_of_a_library():
+    hopper = candidates("bf16", "none", "plain", "hopper")
+    assert hopper is not None
+    assert hopper.names == ("blas",)
+    assert hopper.asynchronous.all()
+    assert (320, 192) not in set(zip(hopper.rows, hopper.columns, strict=True))
+    every = candidates("bf16", "none", "plain", "rdna4", "blas")
+    assert every is not None
+    assert not every.asynchronous.any()
+
+
+def test_asynchronous_copies_wait_for_the_latency_over_their_stages():
+    """NVIDIA B200, one workgroup: the time of a step times the stages is the latency."""
+    chip, known = machine(arch.load("b200"))
+
+    def asked(**options: str):
+        problem = gemm("64x16x131072", dtype="bf16", library="cutlass", **options)
+        return demand(problem.sizes, problem.operands, problem.candidates("blackwell"), chip, known)
+
+    steps, start = 131072 / 64, known["start"]
+    for stages in (2, 4):
+        found = asked(tile="64x16x128", stages=str(stages))
+        assert found.latency == pytest.approx(steps * known["copy_latency"] / stages + start)
+        assert found.lds == (64 + 16) * 2 * 2 * 131072
+    deepest = asked(tile="64x16x128")
+    assert deepest.latency == pytest.approx(steps * known["step_cutlass"] + start)
+    narrow = asked(tile="64x16x32")
+    assert narrow.l2 == 4 * deepest.l2
+
+
+@pytest.mark.parametrize(
+    ("device", "share"), [("a100", (0.75, 0.9)), ("h100_sxm", (0.65, 0.8)), ("b200", (0.6, 0.8))]
+)
+def test_large_products_on_nvidia_reach_what_the_power_limit_leaves(
+    device: str, share: tuple[float, float]
+):
+    peak = arch.load(device).peak_flops("bf16")
+    assert peak is not None
+    rate = 2 * 8192**3 / seconds(gemm("8192x8192x8192", dtype="bf16"), device)
+    assert share[0] < rate / peak.number < share[1]
 
 
 def test_options_from_text():

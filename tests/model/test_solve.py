@@ -49,6 +49,11 @@ def test_waits_hide_half_behind_work_and_behind_resident_workgroups():
     assert seconds(resident) == pytest.approx(1e-6 + np.hypot(6e-6, 8e-6))
 
 
+def test_asynchronous_copies_hide_nearly_all():
+    demand = WorkgroupDemand(workgroups=304, matrix=21_000, latency=5e-6, asynchronous=1.0)
+    assert seconds(demand) == pytest.approx(1e-6 + (10e-6**4 + 5e-6**4) ** 0.25)
+
+
 def test_memory_and_the_part_of_it_that_is_not_hidden():
     demand = WorkgroupDemand(workgroups=304, matrix=21_000, read=5.325e12 * 4e-6)
     assert seconds(demand) == pytest.approx(11e-6)

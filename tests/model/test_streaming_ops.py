@@ -215,3 +215,53 @@ def test_a_prediction_takes_less_than_a_millisecond():
     problem, device = Norm("layer_norm", 4096, 1024, "bf16"), arch.load("mi300x")
     problem.predict(device)
     assert min(timeit.repeat(lambda: problem.predict(device), number=10, repeat=5)) / 10 < 1e-3
+
+
+def test_resizing_walks_one_element_per_thread():
+    source = {"source": "1x256x128x128", "dtype": "bf16"}
+    resized = Elementwise.parse("1x256x256x256", {"function": "upsample_nearest", **source})
+    assert resized.work().bytes == 256 * (128**2 + 256**2) * 2
+    found = on("mi300x", resized)
+    assert found.assumed["kernel"] == "one element per thread"
+    assert found.limiter == "vector"
+    padded = Elementwise.parse("1x256x130x130", {"function": "pad", **source})
+    plain = on("mi300x", Elementwise.of("copy", (1, 256, 130, 130), "bf16"))
+    assert on("mi300x", padded).seconds > plain.seconds
+
+
+def test_reading_by_index_moves_what_is_read_not_the_table():
+    options = {"function": "index", "dtype": "bf16", "source": "151936x1024"}
+    rows = Elementwise.parse("4096x1024", options)
+    assert rows.work().bytes == 2 * 4096 * 1024 * 2 + 4096 * 8
+    assert on("mi300x", rows).assumed["kernel"] == "indexed"
+
+
+def test_foreach_puts_many_tensors_into_a_launch():
+    """MultiTensorApply: 36 tensors per launch where there are four lists, 48 where three."""
+    tensors = {"function": "add", "dtype": "fp32", "tensors": "100"}
+    many = on("mi300x", Elementwise.parse("1024", tensors))
+    assert many.assumed["launches"] == 3
+    one = on("mi300x", Elementwise.parse("1024", {"function": "add", "dtype": "fp32"}))
+    assert many.seconds < 10 * one.seconds
+    assert Elementwise.parse("1024", tensors).work().bytes == 100 * 3 * 1024 * 4
+
+
+def test_concatenation_copies_part_by_part():
+    parts = {"function": "copy", "dtype": "bf16", "parts": "11"}
+    found = on("mi300x", Elementwise.parse("1x3x133x240x240", parts))
+    assert found.assumed["launches"] == 11
+    assert found.assumed["kernel"] == "indexed"
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        ("upsample_nearest", {}),
+        ("add", {"source": "4x4"}),
+        ("add", {"parts": "2"}),
+        ("copy", {"tensors": "0"}),
+    ],
+)
+def test_options_that_do_not_fit_the_function(function: str, options: dict[str, str]):
+    with pytest.raises(UsageError):
+        Elementwise.parse("8x8", {"function": function, "dtype": "fp32", **options})

@@ -27,7 +27,8 @@ class WorkgroupDemand:
 
     `serial` is the share of what the other pipes take that the kernel's main loop does not hide
     behind the busiest. `lds_rate` is what the LDS gives to this kernel's accesses relative to
-    its full rate.
+    its full rate. `asynchronous`: copies that run ahead hide waits behind work, and work behind
+    waits, nearly whole.
 
     Per launch, bytes: `read` and `written` that memory must move at least, `refetched` what the
     L2s of several dies fetch beyond that, `combined` partial sums written and read again by
@@ -46,6 +47,7 @@ class WorkgroupDemand:
     l2: Amount = 0.0
     stored: Amount = 0.0
     latency: Amount = 0.0
+    asynchronous: Amount = 0.0
     read: Amount = 0.0
     written: Amount = 0.0
     refetched: Amount = 0.0

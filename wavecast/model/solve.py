@@ -11,6 +11,8 @@ others take adds to the busiest), waits for memory (half hidden behind work) and
     work  = rounds · (max + serial · (Σ - max)) clocks of its pipes / clock
     unit  = √(work² + wait²) + rounds · stored bytes / (store_rate · clock)
 
+(with asynchronous copies (work⁴ + wait⁴)^¼)
+
 Memory moves the launch's bytes meanwhile; the shorter of the two is not hidden entirely:
 
     seconds = call + max(unit, memory) + exposed · min(unit, memory) + combining partial sums
@@ -87,7 +89,7 @@ def solve(demand: WorkgroupDemand, chip: Chip, known: Mapping[str, float]) -> Bo
     exposed = known["exposed"]
 
     def seconds(clock: Amount) -> tuple[Amount, Amount]:
-        unit = np.hypot(work / clock, wait) + store / clock
+        unit = _hidden(work / clock, wait, demand.asynchronous) + store / clock
         overlapped = np.maximum(unit, memory) + exposed * np.minimum(unit, memory)
         return unit, overlapped + combine + known["call"]
 
@@ -103,6 +105,14 @@ def solve(demand: WorkgroupDemand, chip: Chip, known: Mapping[str, float]) -> Bo
     parts |= {"latency": wait, "store": store / clock, "memory": memory, "launch": known["call"]}
     parts["combine"] = combine
     return Bounds(parts, np.asarray(total), clock)
+
+
+def _hidden(work: Amount, wait: Amount, asynchronous: Amount) -> Amount:
+    """Seconds of work and waits that hide each other."""
+    both = np.hypot(work, wait)
+    if not np.any(asynchronous):
+        return both
+    return np.where(asynchronous, np.sqrt(np.hypot(work * work, wait * wait)), both)
 
 
 def _rounds(per_unit: Array, tail: float) -> Array:

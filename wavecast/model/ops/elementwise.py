@@ -5,6 +5,10 @@ operand per thread (at least 4 elements). Broadcast, transposed or sliced operan
 one: 128 threads, 4 elements (8 of 2 bytes and less) per thread, each found through a division by
 the size of every dimension left after merging, and a multiplication per tensor
 (aten/src/ATen/native/cuda/CUDALoops.cuh, OffsetCalculator.cuh).
+
+Concatenation copies one tensor after another (`launches`). Resizing and padding find the source of
+one result at a time. Reading by index is an indexed kernel with one more tensor. `_foreach` calls
+put many tensors into a launch, a workgroup for every 65,536 elements of one (MultiTensorApply.cuh).
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from wavecast.model.chip import Chip
 from wavecast.model.memory import Traffic
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.dtypes import element_bytes
-from wavecast.model.ops.sizes import parse_sizes, predicted, taken, truth
+from wavecast.model.ops.sizes import parse_sizes, predicted, taken, truth, whole
 from wavecast.model.prediction import Prediction
 from wavecast.model.streaming import Streaming, kernel_parts, lanes
 from wavecast.model.timing import TIMINGS
@@ -69,15 +73,30 @@ FUNCTIONS: Final[dict[str, tuple[int, str]]] = {
     "pow": (2, "tensor_power"),
     "where": (3, "arithmetic"),
     "addcmul": (3, "arithmetic"),
+    "upsample_nearest": (1, "nearest"),
+    "pad": (1, "pad"),
+    "index": (2, "arithmetic"),
 }
 """Name -> tensors it reads, class of its arithmetic (a coefficient `<class>_instructions`)."""
+
+RESIZING: Final = frozenset({"upsample_nearest", "pad"})
+"""Functions whose result has other sizes than the operand, one result per thread at a time."""
+SELECTING: Final = frozenset({"index"})
+"""Functions that read as much of the first operand as they write, at the places of the second."""
+CHUNK: Final = 65536
+"""Elements of a tensor that one workgroup of a `_foreach` kernel takes."""
+CHUNK_THREADS: Final = 512
+LISTED: Final = (110, 64, 48, 36, 30)
+"""Tensors of a `_foreach` launch, by the number of lists (depth_to_max_tensors)."""
 
 SHORT_FLOATS: Final = frozenset({"fp32", "fp16", "bf16"})
 
 Operand = tuple[tuple[int, ...], str]
 """Shape and element type of a tensor."""
 
-OPTIONS: Final = ("function", "dtype", "indexed", "in_place", "timing")
+OPTIONS: Final = (
+    *("function", "dtype", "indexed", "in_place", "timing", "source", "tensors", "parts"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +105,16 @@ class Elementwise(Op):
 
     `indexed`: some tensor is not contiguous (broadcasting is seen from the shapes). `in_place`: the
     result is the first operand. `launches` kernels share the elements evenly (concatenation copies
-    tensor by tensor). `timing` is a key of `timing.TIMINGS`.
+    tensor by tensor). `tensors` of these sizes are the lists of one `_foreach` call. `timing` is a
+    key of `timing.TIMINGS`.
     """
 
     kind: ClassVar[str] = "elementwise"
     shape_help: ClassVar[str] = (
         "AxBx…, sizes of the result; --dtype, function (add, gelu, …), indexed=true (not "
-        "contiguous), in_place=true, timing (kernel, launch, eager, …)"
+        "contiguous), in_place=true, timing (kernel, launch, eager, …); source=AxB… (sizes of the "
+        "first operand of upsample_nearest, pad and index), parts (tensors that copy joins), "
+        "tensors (of the lists of a _foreach call)"
     )
 
     function: str
@@ -102,8 +124,11 @@ class Elementwise(Op):
     in_place: bool = False
     launches: int = 1
     timing: str = "kernel"
+    tensors: int = 1
 
     def __post_init__(self) -> None:
+        if min(self.launches, self.tensors) < 1:
+            raise UsageError("elementwise: launches and tensors are positive")
         if self.function not in FUNCTIONS:
             raise UnknownName("element-wise function", self.function, FUNCTIONS)
         if self.timing not in TIMINGS:
@@ -126,30 +151,49 @@ class Elementwise(Op):
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         given = taken(cls.kind, options, OPTIONS, required=("function", "dtype"))
-        op = cls.of(given["function"], parse_sizes(shape), given["dtype"])
+        result = parse_sizes(shape)
+        op = cls.of(given["function"], result, given["dtype"])
+        operands, parts = op.operands, whole(cls.kind, "parts", given.get("parts", "1"))
+        if "source" in given:
+            if op.function not in RESIZING | SELECTING:
+                raise UsageError(f"elementwise: {op.function} has no option source")
+            operands = ((parse_sizes(given["source"]), given["dtype"]), *operands[1:])
+        elif op.function in RESIZING | SELECTING:
+            raise UsageError(f"elementwise: {op.function} needs --set source=…")
+        if op.function in SELECTING:
+            operands = (operands[0], (result[:1], "int64"))
+        if parts > 1 and op.function != "copy":
+            raise UsageError("elementwise: parts are those that copy concatenates")
         return cls(
             op.function,
-            op.operands,
+            operands,
             op.result,
-            indexed=truth(cls.kind, "indexed", given.get("indexed", "false")),
+            indexed=truth(cls.kind, "indexed", given.get("indexed", str(parts > 1))),
             in_place=truth(cls.kind, "in_place", given.get("in_place", "false")),
+            launches=parts,
             timing=given.get("timing", "kernel"),
+            tensors=whole(cls.kind, "tensors", given.get("tensors", "1")),
         )
 
     def work(self) -> Work:
-        flops = {"vector_fp32": float(self.elements)}
-        written = _bytes(self.result)
-        read = sum(_bytes(operand) for operand in self.operands)
+        flops = {"vector_fp32": float(self.elements) * self.tensors}
+        written = _bytes(self.result) * self.tensors
+        operands = self.operands
+        if self.function in SELECTING:
+            operands = ((self.result[0], operands[0][1]), *operands[1:])
+        read = sum(_bytes(operand) for operand in operands) * self.tensors
         return Work(flops, read, written, "one per element", "derived from the shapes")
 
     @property
     def elements(self) -> int:
-        """Elements of the result."""
+        """Elements of the result, of one of the tensors of a `_foreach` call."""
         return math.prod(self.result[0])
 
     @property
     def broadcast(self) -> bool:
-        """Whether an operand has another shape than the result."""
+        """Whether an operand has another shape than the result, and repeats for it."""
+        if self.function in RESIZING | SELECTING:
+            return False
         return any(_trimmed(shape) != _trimmed(self.result[0]) for shape, _ in self.operands)
 
     @property
@@ -161,6 +205,8 @@ class Elementwise(Op):
         if self.function == "copy":
             types.add(self.result[1])
             return len(types) > 1 and not types <= SHORT_FLOATS
+        if self.function in SELECTING:
+            return False
         return len(types - {"bool"}) > 1
 
     @property
@@ -182,22 +228,33 @@ class Elementwise(Op):
         chip = Chip.of(device)
         known = coefficients.values(FAMILY, device)
         widths = [element_bytes(dtype) for _, dtype in (*self.operands, self.result)]
-        indexed = self.indexed or self.broadcast
+        indexed = self.indexed or self.broadcast or self.function in SELECTING
         instructions = known[f"{FUNCTIONS[self.function][1]}_instructions"]
-        if indexed:
+        threads, per_thread = 256, max(4.0, 16 / min(widths))
+        if self.function in RESIZING:
+            per_thread = 1.0
+        elif indexed:
             threads, per_thread = 128, 4.0 if min(widths) >= 4 else 8.0
             offsets = known["division_instructions"] + known["offset_instructions"] * len(widths)
             instructions += offsets * self.dimensions
-        else:
-            threads, per_thread = 256, max(4.0, 16 / min(widths))
-        chain = known["index_chain"] if indexed else 0.0
+        workgroups = self.elements / self.launches / (threads * per_thread)
+        if self.tensors > 1:
+            threads, per_thread = CHUNK_THREADS, min(self.elements, CHUNK) / CHUNK_THREADS
+            workgroups = self.tensors * math.ceil(self.elements / CHUNK)
+        scattered = indexed or self.function in RESIZING
+        chain = known["index_chain"] if scattered else 0.0
         if self.casts:
             chain += known["cast_chain"]
         work = self.work()
         assert work.bytes_read is not None
         assert work.bytes_written is not None
         footprint = work.bytes_read + (0.0 if self.in_place else work.bytes_written)
-        share = 1 / self.launches
+        launches = self.launches
+        if self.tensors > 1:
+            lists = min(len(self.operands) + (not self.in_place), len(LISTED))
+            launches = math.ceil(self.tensors / LISTED[max(lists, 1) - 1])
+            workgroups /= launches
+        share = 1 / launches
         launch = Streaming(
             traffic=Traffic(
                 work.bytes_read * share,
@@ -206,9 +263,9 @@ class Elementwise(Op):
                 shared=self.timing == "kernel",
                 streams=max(1.0, len(self.operands) + (not self.in_place)),
             ),
-            workgroups=math.ceil(self.elements * share / (threads * per_thread)),
+            workgroups=math.ceil(workgroups),
             issue=threads * per_thread * instructions / lanes(chip),
-            overlap=known["index_overlap" if indexed else "overlap"],
+            overlap=known["index_overlap" if scattered else "overlap"],
             chain=chain,
             threads=threads,
             drain=known["drain"],
@@ -216,21 +273,29 @@ class Elementwise(Op):
         return predicted(
             self,
             device,
-            [kernel_parts(chip, launch)] * self.launches,
+            [kernel_parts(chip, launch)] * launches,
             launch.overlap,
             timing=self.timing,
             assumed={
-                "kernel": ("indexed" if indexed else "vectorised") + ", casting" * self.casts,
+                "kernel": self._kernel(indexed=indexed) + ", casting" * self.casts,
                 "threads": threads,
-                "elements per thread": int(per_thread),
-                "launches": self.launches,
+                "elements per thread": max(1, int(per_thread)),
+                "launches": launches,
                 "timing": self.timing,
             },
         )
 
+    def _kernel(self, *, indexed: bool) -> str:
+        if self.tensors > 1:
+            return "many tensors"
+        if self.function in RESIZING:
+            return "one element per thread"
+        return "indexed" if indexed else "vectorised"
+
     def __str__(self) -> str:
         sizes = "x".join(str(size) for size in self.result[0])
-        return f"{self.function} {sizes} {self.result[1]}"
+        several = f"{self.tensors} tensors of " if self.tensors > 1 else ""
+        return f"{self.function} {several}{sizes} {self.result[1]}"
 
 
 def _bytes(tensor: Operand) -> float:

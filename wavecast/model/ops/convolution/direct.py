@@ -17,6 +17,7 @@ import numpy as np
 from wavecast.arch import Device
 from wavecast.model.chip import Chip
 from wavecast.model.ops.convolution.geometry import ConvolutionBatch
+from wavecast.model.ops.convolution.library import library_kernels
 from wavecast.model.ops.convolution.timing import (
     Coefficients,
     Tiles,
@@ -35,8 +36,10 @@ _DATA = Tiles.grid(_ROWS, _COLUMNS, (1,), 64, 8192)
 _WEIGHTS = Tiles.grid(_ROWS, _COLUMNS, (1, 4, 16, 64), 64, 8192)
 
 
-def applies(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG001
+def applies(geometry: ConvolutionBatch, device: Device) -> bool:
     """Tuned kernels take NCHW images; the dtypes are those of the vector units."""
+    if not library_kernels(device.target).static_solvers:
+        return False
     return geometry.layout == "nchw" and geometry.rank == 2 and geometry.element > 1
 
 
@@ -98,7 +101,7 @@ def naive(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing
         "vector": rounds * passes * _THREADS / (rate * chip.clock),
         "latency": resident_rounds * passes * known["naive_step"],
         "memory": (geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes)
-        / (chip.hbm_peak * known["memory"]),
+        / (chip.hbm * known["memory"]),
     }
     seconds = overlapped(*parts.values())
     flat = {name: part[:, 0] for name, part in parts.items()}

@@ -17,7 +17,7 @@ from wavecast.arch import Device
 from wavecast.model.chip import Chip
 from wavecast.model.ops.convolution.geometry import Array, ConvolutionBatch
 from wavecast.model.ops.convolution.timing import Coefficients, Tiles, TileWork, Timing, plus, tiled
-from wavecast.model.ops.convolution.units import multiply_rate
+from wavecast.model.ops.convolution.units import has_matrix, multiply_rate
 
 _SIDES = (16, 32, 64, 128, 256)
 _TILES = Tiles.grid(_SIDES, _SIDES, (1, 4, 16), 512, 32768)
@@ -57,6 +57,7 @@ def gemm(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
         loads=(known["dense"], known["dense"]),
         splits=True,
         edge=known["edge"],
+        dtype=geometry.dtype if has_matrix(chip.device) else "",
     )
     one = tiled(product, _TILES, chip, known)
     repeated = Timing(
@@ -78,14 +79,14 @@ def _rearranging(
     geometry: ConvolutionBatch, chip: Chip, known: Coefficients, moved_steps: Array, loops: Array
 ) -> Array:
     """Seconds of im2col or col2im of every image, or of the transposes around a strided GEMM."""
-    bandwidth = chip.hbm_peak * known["memory"]
+    bandwidth = chip.hbm * known["memory"]
     element = geometry.element * geometry.groups
     image = geometry.c * geometry.pixels * element
     column = geometry.c * geometry.taps * geometry.outputs * element
     lowering = (image + column * known["column_traffic"]) / bandwidth + known["column_launch"]
     passes = known["scatter"] if geometry.direction == "data" else 1.0
     strided = passes * geometry.input_bytes + geometry.n * column + 2.0 * geometry.output_bytes
-    transposes = strided / (chip.hbm_peak * known["transpose"]) + known["transpose_launch"]
+    transposes = strided / (chip.hbm * known["transpose"]) + known["transpose_launch"]
     none = geometry.pointwise & ~geometry.strided
     return np.where(moved_steps, transposes, np.where(none, 0.0, loops * lowering))
 

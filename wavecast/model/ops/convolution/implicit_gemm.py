@@ -51,6 +51,8 @@ def families(geometry: ConvolutionBatch, device: Device) -> dict[str, Array]:
         found["nhwc"] = anything
     elif images and (kernels.nhwc_bf16 or not bf16):
         found["nhwc"] = plain
+    if not kernels.static_solvers:
+        return found
     bf16_data = bf16 and geometry.direction == "data"
     if nchw and images and (kernels.gather_bf16_data or not bf16_data):
         found["gather"] = anything
@@ -80,7 +82,7 @@ def _gather(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timi
     if geometry.dtype == "bf16":
         rate = rate * library_kernels(chip.device.target).gather_bf16_rate
     work = replace(
-        _work(geometry, rate, known),
+        _work(geometry, rate, chip.device, known),
         start=known["gather_start"],
         step=known["gather_step"],
         loads=(
@@ -95,7 +97,7 @@ def _gather(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timi
 def _nhwc(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     rate = multiply_rate(chip, geometry.dtype) * known["nhwc_rate"]
     work = replace(
-        _work(geometry, rate, known),
+        _work(geometry, rate, chip.device, known),
         start=known["nhwc_start"],
         loads=(known["dense"], known["dense"]),
         splits=True,
@@ -104,23 +106,24 @@ def _nhwc(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing
     if geometry.layout == "nhwc":
         return timing
     bytes_ = 2.0 * (geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes)
-    moving = bytes_ / (chip.hbm_peak * known["transpose"]) + known["transpose_launch"]
+    moving = bytes_ / (chip.hbm * known["transpose"]) + known["transpose_launch"]
     return plus(timing, "transpose", moving)
 
 
 def _vector(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
     rate = vector_rate(geometry.dtype) * known["vector_rate"]
     work = replace(
-        _work(geometry, rate, known),
+        _work(geometry, rate, chip.device, known),
         start=known["vector_start"],
         step=known["vector_step"],
         loads=(known["dense"], 1.0),
         edge=0.0,
+        dtype="",
     )
     return tiled(work, _tiles(geometry), chip, known)
 
 
-def _work(geometry: ConvolutionBatch, rate: float, known: Coefficients) -> TileWork:
+def _work(geometry: ConvolutionBatch, rate: float, device: Device, known: Coefficients) -> TileWork:
     m, n, k, count = geometry.product()
     moved = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
     return TileWork(
@@ -133,6 +136,7 @@ def _work(geometry: ConvolutionBatch, rate: float, known: Coefficients) -> TileW
         moved + known["scatter"] * geometry.scattered_bytes,
         geometry.result_bytes,
         edge=known["edge"],
+        dtype=geometry.dtype if has_matrix(device) else "",
     )
 
 

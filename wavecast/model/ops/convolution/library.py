@@ -19,6 +19,7 @@ class LibraryKernels:
     nhwc_bf16: bool
     gather_bf16_data: bool
     gather_bf16_rate: float
+    static_solvers: bool
     winograd_fp16_gradients: bool
     note: str
 

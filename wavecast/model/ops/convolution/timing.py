@@ -12,7 +12,9 @@ The launch takes
     launch + (matrix⁴ + address⁴ + memory⁴)^¼ + latency
 
 as in `wavecast.model.solve`; the constants are those of the library's kernels
-(`coefficients/convolution.toml`).
+(`coefficients/convolution.toml`). The clock of kernels on matrix pipes is what the power limit
+allows (`wavecast.model.power`): a compute unit that multiplies or addresses draws `power` of what
+one with full matrix pipes draws.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 
 from wavecast.model.chip import Chip
 from wavecast.model.ops.convolution.geometry import Array
+from wavecast.model.power import sustained_clock
 
 Coefficients = Mapping[str, float]
 
@@ -80,7 +83,8 @@ class TileWork:
     `moved` bytes memory moves, `result` bytes of the result; `start` seconds of a workgroup besides
     its K, `step` those a step of K waits; `loads` what loading an element of each operand costs, 1
     alone and less in rows; `edge` extra matrix time of a tile, in rows; `splits` whether K may be
-    split, `padded` whether it is taken in whole steps.
+    split, `padded` whether it is taken in whole steps. `dtype` is that of matrix pipes, "" where
+    the kernel uses none.
     """
 
     m: Array
@@ -97,6 +101,7 @@ class TileWork:
     splits: bool = False
     edge: float = 0.0
     padded: bool = True
+    dtype: str = ""
 
 
 def tiled(work: TileWork, tiles: Tiles, chip: Chip, known: Coefficients) -> Timing:
@@ -113,20 +118,26 @@ def tiled(work: TileWork, tiles: Tiles, chip: Chip, known: Coefficients) -> Timi
     resident_rounds = np.ceil(groups / (chip.units * resident))
     span = steps * depth
     edge = 1.0 + work.edge * (1.0 / tiles.rows + 1.0 / tiles.columns)
-    clock = chip.clock
     addresses = known["addresses"] * (PACKED if work.element == 1 else 1.0)
     flops = 2.0 * area * span * edge
     parts = {
-        "matrix": rounds * flops / (work.rate * clock),
+        "matrix": rounds * flops / (work.rate * chip.clock),
         "address": rounds
         * span
         * (tiles.rows * work.loads[0] + tiles.columns * work.loads[1])
-        / (addresses * clock),
+        / (addresses * chip.clock),
         "memory": (work.moved + (tiles.split > 1) * 2.0 * tiles.split * work.result)
-        / (chip.hbm_peak * known["memory"]),
+        / (chip.hbm * known["memory"]),
     }
     busy = overlapped(*parts.values())
     latency = resident_rounds * (work.start + steps * work.step)
+    computed = overlapped(parts["matrix"], parts["address"])
+    clock = sustained_clock(
+        chip, work.dtype, known["power"] * computed / np.maximum(busy + latency, computed)
+    )
+    for name in ("matrix", "address"):
+        parts[name] = parts[name] * (chip.clock / clock)
+    busy = overlapped(*parts.values())
     seconds = busy + latency + (tiles.split > 1) * known["split"]
     if not work.splits:
         seconds = np.where(tiles.split > 1, np.inf, seconds)

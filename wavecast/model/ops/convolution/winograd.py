@@ -59,7 +59,7 @@ def _registers(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> T
     bytes_ = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
     parts = {
         "vector": 2.0 * products * padded * geometry.n * geometry.groups / rate,
-        "memory": bytes_ / (chip.hbm_peak * known["memory"]),
+        "memory": bytes_ / (chip.hbm * known["memory"]),
     }
     seconds = np.where(geometry.dilated, np.inf, parts["vector"] + parts["memory"])
     flat = {name: part[:, 0] for name, part in parts.items()}
@@ -92,7 +92,7 @@ def _passes(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timi
     """Transforms of both tensors to memory, products of every point of the transform, and back."""
     rate = multiply_rate(chip, geometry.dtype) * chip.units * chip.clock
     rate = rate * known["passes_rate"]
-    bandwidth = chip.hbm_peak * known["memory"]
+    bandwidth = chip.hbm * known["memory"]
     timings = []
     for m in _PASSES:
         points = np.ceil(geometry.out_height / m) * np.ceil(geometry.out_width / m) * (m + 2.0) ** 2

@@ -23,7 +23,10 @@ Column = np.ndarray[Any, Any]
 class Kernels:
     """Kernels of one library: `tiles` are rows of A, columns of B, bytes of K per step.
 
-    `usual`: the best library is looked for among these.
+    `usual`: the best library is looked for among these. `readers` is how many waves read a row of A
+    and a column of B from the LDS (0: what a square of the workgroup's waves reads).
+    `asynchronous`: copies to the LDS run ahead of the products, as many steps as it has space for,
+    and pass no registers.
     """
 
     library: str
@@ -34,6 +37,8 @@ class Kernels:
     splits: tuple[int, ...]
     usual: bool
     tiles: tuple[tuple[int, int, int], ...]
+    readers: tuple[int, int] = (0, 0)
+    asynchronous: bool = False
 
     def applies(self, dtype: str, scaling: str, layout: str, generation: str) -> bool:
         """Whether a chip of a generation runs them on operands like these."""
@@ -49,7 +54,8 @@ class Kernels:
 class Candidates:
     """Configurations as columns: rows and columns of a tile, bytes of K per step, parts of K.
 
-    `names` are the libraries, `library` the index of each configuration's in them.
+    `names` are the libraries, `library` the index of each configuration's in them; `readers` (a
+    column per operand) and `asynchronous` as in `Kernels`.
     """
 
     rows: Column
@@ -58,6 +64,8 @@ class Candidates:
     splits: Column
     library: Column
     names: tuple[str, ...]
+    readers: tuple[Column, Column]
+    asynchronous: Column
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -73,20 +81,30 @@ def candidates(
 ) -> Candidates | None:
     """What the library named, or the usual ones, can choose from; None where there is no kernel.
 
-    Where a chip has none of the usual ones, every library counts.
+    Where a chip has none of the usual ones, every library counts. Rows that name the generation
+    replace those of the same library for every one.
     """
     rows = [row for row in kernels() if row.applies(dtype, scaling, layout, generation)]
+    own = {row.library for row in rows if generation in row.generations}
+    rows = [row for row in rows if row.library not in own or generation in row.generations]
     if library:
         rows = [row for row in rows if row.library == library]
     elif any(row.usual for row in rows):
         rows = [row for row in rows if row.usual]
-    found = {(r.library, *tile, s): None for r in rows for tile in r.tiles for s in r.splits}
+    found = {
+        (r.library, *tile, s, *r.readers, r.asynchronous): None
+        for r in rows
+        for tile in r.tiles
+        for s in r.splits
+    }
     return _columns(list(found)) if found else None
 
 
-def given(library: str, tile: tuple[int, int, int], splits: int) -> Candidates:
+def given(library: str, tile: tuple[int, int, int], splits: int, generation: str) -> Candidates:
     """The one configuration a caller states: rows, columns and bytes of K per step."""
-    return _columns([(library, *tile, splits)])
+    rows = [row for row in kernels() if row.library == library]
+    own = next((row for row in rows if generation in row.generations), rows[0])
+    return _columns([(library, *tile, splits, *own.readers, own.asynchronous)])
 
 
 @cache
@@ -104,6 +122,8 @@ def kernels() -> tuple[Kernels, ...]:
             tuple(row["splits"]),
             row["usual"],
             tuple(_tile(tile) for tile in row["tiles"].split()),
+            tuple(row.get("readers", (0, 0))),
+            row.get("asynchronous", False),
         )
         for row in tomllib.loads(text)["kernels"]
     )
@@ -125,11 +145,14 @@ def _tile(text: str) -> tuple[int, int, int]:
     return rows, columns, depth
 
 
-def _columns(found: list[tuple[str, int, int, int, int]]) -> Candidates:
+def _columns(found: list[tuple[Any, ...]]) -> Candidates:
     names = tuple(sorted({row[0] for row in found}))
-    rows, columns, depth, splits = np.array([row[1:] for row in found], float).T
+    table = np.array([row[1:] for row in found], float).T
+    rows, columns, depth, splits, of_a, of_b, asynchronous = table
     library = np.array([names.index(row[0]) for row in found])
-    return Candidates(rows, columns, depth, splits, library, names)
+    return Candidates(
+        rows, columns, depth, splits, library, names, (of_a, of_b), asynchronous.astype(bool)
+    )
 
 
 __all__ = ["LAYOUTS", "Candidates", "candidates", "check", "given", "kernels", "libraries"]

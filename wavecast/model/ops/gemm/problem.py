@@ -23,7 +23,7 @@ from wavecast.model.solve import Bounds, solve
 FAMILY = "gemm"
 _OPTIONS = (
     *("dtype", "weight", "out", "scaling", "layout", "library", "batch", "bias", "tile"),
-    *("splits", "groups", "transposed", "units", "waves"),
+    *("splits", "groups", "transposed", "units", "waves", "stages"),
 )
 _TRANSPOSED = ("TN", "NN", "NT", "TT")
 _NOT_MODELLED = (
@@ -43,15 +43,16 @@ class Gemm(Op):
     its own B; `m` is then their sum.
 
     `library` names the library ("": the best), `tile` rows, columns and bytes of K per step of the
-    kernel, `splits` the parts of K (0: one), `waves` those of a workgroup (0: not known). `units`
-    is how many compute units run it (0: all).
+    kernel, `splits` the parts of K (0: one), `waves` those of a workgroup (0: not known), `stages`
+    the steps that asynchronous copies are ahead (0: as many as fit). `units` is how many compute
+    units run it (0: all).
     """
 
     kind: ClassVar[str] = "gemm"
     shape_help: ClassVar[str] = (
         "MxNxK or BxMxNxK; --dtype, weight, out, scaling=none|token|block|mx, "
         "layout=plain|preshuffled, library, bias, tile=256x256x128 (bytes of K), splits, waves, "
-        "groups=128,64,… (rows of the groups), units (compute units that run it)"
+        "stages, groups=128,64,… (rows of the groups), units (compute units that run it)"
     )
 
     m: int
@@ -70,6 +71,7 @@ class Gemm(Op):
     groups: tuple[int, ...] = ()
     units: int = 0
     waves: int = 0
+    stages: int = 0
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):
@@ -89,8 +91,8 @@ class Gemm(Op):
             libraries.check(self.library)
         if self.tile and (not self.library or min(self.tile) < 1):
             raise UsageError("gemm: a tile has three positive sizes and belongs to a library")
-        if self.units < 0 or self.waves < 0:
-            raise UsageError("gemm: units or waves is negative")
+        if min(self.units, self.waves, self.stages) < 0:
+            raise UsageError("gemm: units, waves or stages is negative")
         if self.splits < 0 or (self.splits and not self.tile):
             raise UsageError("gemm: splits is a positive number and goes with a tile")
         if self.groups and (min(self.groups) < 0 or sum(self.groups) != self.m):
@@ -125,6 +127,7 @@ class Gemm(Op):
             splits=whole("gemm", "splits", given.get("splits", "0")),
             units=whole("gemm", "units", given.get("units", "0")),
             waves=whole("gemm", "waves", given.get("waves", "0")),
+            stages=whole("gemm", "stages", given.get("stages", "0")),
             groups=tuple(whole("gemm", "groups", rows) for rows in groups if rows),
         )
 
@@ -154,7 +157,7 @@ class Gemm(Op):
     def candidates(self, generation: str) -> libraries.Candidates:
         """The configurations to choose from. Raises Unpredictable where no library has a kernel."""
         if self.tile:
-            return libraries.given(self.library, self.tile, self.splits or 1)
+            return libraries.given(self.library, self.tile, self.splits or 1, generation)
         scaling = self.scaling or formats.default_scaling(self.dtype)
         found = libraries.candidates(self.dtype, scaling, self.layout, generation, self.library)
         if found is None:
@@ -207,7 +210,8 @@ class Gemm(Op):
         units = f"{self.units} units" if self.units else ""
         waves = f"{self.waves} waves" if self.waves else ""
         layout = self.layout if self.layout != "plain" else ""
-        extra = (self.scaling, layout, self.library, tile, waves, units)
+        stages = f"{self.stages} stages" if self.stages else ""
+        extra = (self.scaling, layout, self.library, tile, waves, stages, units)
         return " ".join(["gemm", batch + sizes, dtype, *filter(None, extra)])
 
 
@@ -236,6 +240,7 @@ def operands(problem: Gemm) -> OperandFormats:
         block_scaled=scaling == "block",
         preshuffled=problem.layout == "preshuffled",
         waves=problem.waves,
+        stages=problem.stages,
     )
 
 

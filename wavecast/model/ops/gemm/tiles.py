@@ -4,6 +4,9 @@ A workgroup multiplies a tile of `rows` by `columns` over its part of K, in step
 per step it waits for memory as long as its library's pipelining does not hide (`step_<library>`).
 Its waves form a square: each operand is written to the LDS once and read from there by every wave
 of a row or a column of the square; a preshuffled B goes past it.
+
+Kernels with asynchronous copies keep as many steps on the way as the LDS has space for: a step then
+waits `copy_latency` over their number, at least the barrier of a step, and copies take whole lines.
 """
 
 from __future__ import annotations
@@ -28,6 +31,10 @@ BUFFERS = 2.0
 """Steps of operands a workgroup holds in the LDS: one it multiplies, one it loads."""
 VECTOR = ("fp64", "fp32", "fp16")
 """Dtypes vector pipes multiply."""
+STAGES = 8
+"""Steps that asynchronous copies run ahead at most (CUTLASS: eight stages)."""
+LINE = 128.0
+"""Bytes of a line, which an asynchronous copy of a row takes at least."""
 NARROW_READ = 0.5
 """LDS rate of 12-byte reads: 32 of 64 banks (gfx950, ds_read_b96)."""
 
@@ -55,6 +62,8 @@ class OperandFormats:
     """B is narrower than A and widened by vector instructions."""
     waves: int = 0
     """Waves of a workgroup; 0: not known, four."""
+    stages: int = 0
+    """Steps of asynchronous copies on the way; 0: as many as fit."""
 
 
 def demand(
@@ -77,10 +86,13 @@ def demand(
     inner = part * depth
     staged = rows * a.size + columns * b.size
     rate, dtype = matrix_rate(chip, a.multiplied)
-    down_waves, across_waves = _square(operands.waves)
-    through_lds = rows * a.size * (1 + across_waves)
+    readers = [
+        np.where(stated > 0, stated, square)
+        for stated, square in zip(tiles.readers, _square(operands.waves)[::-1], strict=True)
+    ]
+    through_lds = rows * a.size * (1 + readers[0])
     if not operands.preshuffled:
-        through_lds = through_lds + columns * b.size * (1 + down_waves)
+        through_lds = through_lds + columns * b.size * (1 + readers[1])
     elements = rows * columns
     fitting = np.minimum(
         chip.lds_bytes / (BUFFERS * staged * depth), REGISTERS / (elements * ACCUMULATOR)
@@ -97,9 +109,11 @@ def demand(
         vector=_vector(operands, elements, columns, inner, known) / chip.vector_flops,
         lds=through_lds * inner,
         lds_rate=NARROW_READ if a.narrow_reads else 1.0,
-        l2=staged * inner,
+        l2=staged * inner * np.where(tiles.asynchronous, np.maximum(LINE / tiles.depth, 1.0), 1.0),
         stored=elements * operands.output,
-        latency=part * tiles.per_library(known, "step") + known["start"],
+        latency=part * _step(tiles, staged * depth * resident, operands, chip, known)
+        + known["start"],
+        asynchronous=tiles.asynchronous,
         read=per_k * sizes.k * sizes.batch,
         written=m * sizes.n * sizes.batch * operands.output,
         refetched=_refetched(sizes, outputs * splits, down, across, tiles, chip, a, b),
@@ -123,6 +137,21 @@ def matrix_rate(chip: Chip, dtype: str) -> tuple[float, str]:
         if vector is None:
             raise
         return vector.number / chip.units / chip.clock, ""
+
+
+def _step(
+    tiles: Candidates,
+    loaded: Amount,
+    operands: OperandFormats,
+    chip: Chip,
+    known: Mapping[str, float],
+) -> Amount:
+    """Seconds a step waits, `loaded` the bytes that the workgroups of a CU load in one."""
+    own = tiles.per_library(known, "step")
+    if not tiles.asynchronous.any():
+        return own
+    fitting = np.clip(np.floor(chip.lds_bytes / loaded), 1.0, operands.stages or STAGES)
+    return np.where(tiles.asynchronous, np.maximum(known["copy_latency"] / fitting, own), own)
 
 
 def _square(waves: int) -> tuple[int, int]:
