@@ -45,7 +45,7 @@ class Setup:
     packed: int
 
 
-_PACKET = 64
+PACKET_BYTES = 64
 """Bytes of the dispatch packet, which lies before the argument segment."""
 
 
@@ -58,14 +58,16 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
     hidden = [a for a in descriptor.arguments if a.kind.startswith("hidden_")]
     ends = (argument.offset + argument.size for argument in hidden)
     size = max(descriptor.kernarg_bytes, len(launch.kernarg), *ends)
-    needed = _PACKET + -(-size // 64) * 64 + 64
+    needed = PACKET_BYTES + -(-size // 64) * 64 + 64
     memory = hostmemory.zeros(needed, np.uint8, align=hostmemory.PAGE)
-    packet = memory[:_PACKET]
+    packet = memory[:PACKET_BYTES]
     packet[4:10].view(np.uint16)[:] = launch.block
     packet[12:24].view(np.uint32)[:] = [
         groups * threads for groups, threads in zip(launch.grid, launch.block, strict=True)
     ]
-    memory[_PACKET : _PACKET + len(launch.kernarg)] = np.frombuffer(launch.kernarg, np.uint8)
+    memory[PACKET_BYTES : PACKET_BYTES + len(launch.kernarg)] = np.frombuffer(
+        launch.kernarg, np.uint8
+    )
     if not hidden:
         return memory
     known = Inputs(launch.code, descriptor, launch)
@@ -75,7 +77,7 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
         else:
             value = known.hidden_value(argument.kind)
         if value:
-            first, size = _PACKET + argument.offset, min(argument.size, 8)
+            first, size = PACKET_BYTES + argument.offset, min(argument.size, 8)
             data = value.to_bytes(8, "little")[:size]
             memory[first : first + size] = np.frombuffer(data, np.uint8)
     return memory
@@ -130,7 +132,7 @@ def _user(descriptor: KernelDescriptor, template: np.ndarray, segment: np.ndarra
         position += count
     first = directives.get("user_sgpr_kernarg_preload_offset", 0)
     length = directives.get("user_sgpr_kernarg_preload_length", 0)
-    data = segment[_PACKET:].view(np.uint32)
+    data = segment[PACKET_BYTES:].view(np.uint32)
     for index in range(length):
         if first + index < len(data):
             template[:, state.scalar_word(position + index)] = data[first + index]

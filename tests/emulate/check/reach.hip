@@ -33,3 +33,53 @@ extern "C" __global__ void either(float* out, const float* a, const float* b, in
 KERNEL unnamed(float* out, const float* in) {
     out[threadIdx.x] = in[threadIdx.x];
 }
+
+extern "C" __global__ void chosen_by_lane(float* out, const float* a, const float* b, int offset) {
+    const float* chosen = threadIdx.x % 2 ? a : b;
+    out[threadIdx.x] = chosen[(int)threadIdx.x + offset];
+}
+
+extern "C" __global__ void chosen_store(float* a, float* b, int offset, int which) {
+    float* chosen = which ? a : b;
+    chosen[(int)threadIdx.x + offset] = 1.0f;
+}
+
+extern "C" __global__ void table_of_pointers(float* out, const float* const* table, int offset) {
+    const float* row = table[blockIdx.x];
+    out[blockIdx.x * 64 + threadIdx.x] = row[(int)threadIdx.x + offset];
+}
+
+extern "C" __global__ void pointer_per_lane(float* out, const float* const* table, int offset) {
+    out[threadIdx.x] = table[threadIdx.x % 3][(int)threadIdx.x + offset];
+}
+
+struct Node {
+    Node* next;
+    float* data;
+    long size;
+};
+
+extern "C" __global__ void linked(float* out, const Node* node, int offset) {
+    float sum = 0.0f;
+    for (; node; node = node->next)
+        if ((long)threadIdx.x < node->size) sum += node->data[(int)threadIdx.x + offset];
+    out[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void indexed_by_long(float* out, const float* in, const long* index) {
+    out[threadIdx.x] = in[index[threadIdx.x]];
+}
+
+extern "C" __global__ void from_the_end(float* out, const float* const* table) {
+    const float* end = table[3];
+    out[threadIdx.x] = end[-1 - (int)threadIdx.x];
+}
+
+extern "C" __global__ void exchanged(float* a, float* b, int steps, int offset) {
+    for (int i = 0; i < steps; ++i) {
+        b[threadIdx.x] = a[(int)threadIdx.x + (i == steps - 1 ? offset : 0)] + 1.0f;
+        float* kept = a;
+        a = b;
+        b = kept;
+    }
+}

@@ -115,7 +115,7 @@ def test_an_address_made_from_one_of_two_pointers(kernels):
     a, b = storage[:64], storage[64:128]
     assert found(kernels["either"], 1, 64, zeros(), a, b, 0) == ()
     reports = found(kernels["either"], 1, 64, zeros(), a, b, 128)
-    assert "and outside" in only(reports, Kind.OUT_OF_BOUNDS, "chosen[threadIdx.x").message
+    assert "outside b (64" in only(reports, Kind.OUT_OF_BOUNDS, "chosen[threadIdx.x").message
 
 
 def test_arguments_without_names(kernels):

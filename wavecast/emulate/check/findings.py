@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.log import CheckRecord
+from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from wavecast.emulate.check.tensors import LaunchTensor, element_at, outside
@@ -41,20 +42,20 @@ _SENTENCES = {
 def reports(
     kernel: Kernel,
     launch: Launch,
-    tensors: Sequence[LaunchTensor],
+    owners: Owners,
     known: Mapping[int, tuple[str, ...]],
     records: Sequence[CheckRecord],
     missing: Mapping[tuple[int, int], str],
 ) -> list[Report]:
     """The reports of one launch, by instruction. `known` are the arguments addresses come from;
     `missing` says for two instructions what would order them."""
-    return [_report(kernel, launch, tensors, known, record, missing) for record in records]
+    return [_report(kernel, launch, owners, known, record, missing) for record in records]
 
 
 def _report(
     kernel: Kernel,
     launch: Launch,
-    tensors: Sequence[LaunchTensor],
+    owners: Owners,
     known: Mapping[int, tuple[str, ...]],
     record: CheckRecord,
     missing: Mapping[tuple[int, int], str],
@@ -62,7 +63,7 @@ def _report(
     program = kernel.program
     instruction = program.instructions[record.instruction]
     other = program.instructions[record.other - 1] if record.other else None
-    message = _message(launch, tensors, known, record)
+    message = _message(launch, owners, known, record)
     if record.kind is Kind.WORKGROUP_RACE and other is not None:
         lack = missing.get((instruction.index, other.index))
         message += f": {lack}" if lack else ""
@@ -88,11 +89,11 @@ def _report(
 
 def _message(
     launch: Launch,
-    tensors: Sequence[LaunchTensor],
+    owners: Owners,
     known: Mapping[int, tuple[str, ...]],
     record: CheckRecord,
 ) -> str:
-    kind = record.kind
+    kind, tensors = record.kind, owners.tensors
     if kind in _RACES:
         who = _who(launch, kind, record.detail >> 8)
         what = _ORDERS[record.detail & 0xFF].format(who=who)
@@ -107,7 +108,11 @@ def _message(
     if kind is Kind.UNINITIALISED_GLOBAL:
         return f"reads memory never written {_where(kind, tensors, record.address)}"
     if kind is Kind.OUT_OF_BOUNDS:
-        return outside(tensors, known.get(record.instruction, ()), record.address)
+        names = known.get(record.instruction, ())
+        mine = [tensor for tensor in tensors if tensor.name in names]
+        return outside(
+            tensors, [owners.of(record.detail)] if record.detail else mine, record.address
+        )
     if kind is Kind.MISSING_WAIT:
         return (
             f"touches LDS byte {record.address:#x} while the load to LDS that fills it may be "

@@ -33,6 +33,8 @@ ORDER_EVENT: Final = state.MODE + 17  # functions of launch_clocks.py
 ORDER_QUERY: Final = state.MODE + 18
 EXITS: Final = state.MODE + 22  # waves that ended, and the last barrier: see exits.py
 BOUNDS: Final = state.MODE + 23  # the memory every instruction may touch: see bounds.py
+TAGS: Final = state.MODE + 24  # owners of addresses, by wave: see pointer_tags.py
+OWNERS: Final = state.MODE + 25  # the memory of every owner: see owners.py
 
 _FIELDS: Final = 8
 _CAPACITY: Final = 4096

@@ -26,6 +26,9 @@ from wavecast.emulate.check.launch_clocks import Clocks
 from wavecast.emulate.check.log import CheckRecord, Log
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
+from wavecast.emulate.check.owners import Owners
+from wavecast.emulate.check.pointer_tags import PointerTags
+from wavecast.emulate.check.provenance import Provenance, provenance
 from wavecast.emulate.check.reach import ReachChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Kind, Report
@@ -63,6 +66,7 @@ class CheckMode:
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
         self._static: dict[str, list[Report]] = {}
         self._accesses: dict[str, ProgramAtomicity] = {}
+        self._provenance: dict[str, Provenance] = {}
 
     def key(self, target: str) -> str:
         del target
@@ -74,11 +78,14 @@ class CheckMode:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters = Counters(kernel)
         memory = MemoryChecks(counters, accesses(kernel.program))
-        checks = (
-            counters, ReachChecks(), memory, RegisterChecks(kernel),
+        followed = provenance(kernel)
+        checks: tuple[Observer, ...] = (
+            counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
             ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
             AlignmentChecks(),
         )  # fmt: skip
+        if followed.accesses:
+            checks = (*checks, PointerTags(kernel, followed))
         return Observers((*checks, NumberChecks()) if self.numbers else checks)
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
@@ -101,6 +108,13 @@ class CheckMode:
         known = self._accesses.get(code.digest)
         if known is None:
             known = self._accesses[code.digest] = accesses(kernel.program)
+        return known
+
+    def provenance(self, kernel: Kernel, code: CodeObject) -> Provenance:
+        """The accesses whose pointers are followed as the kernel runs."""
+        known = self._provenance.get(code.digest)
+        if known is None:
+            known = self._provenance[code.digest] = provenance(kernel)
         return known
 
     def watch(
@@ -133,7 +147,9 @@ class CheckWatch:
         self.quantum: int | None = None
         self.known = mode.sources(native.kernel, launch.code)
         self.tensors = tensors_of(launch, native.descriptor, ranges)
-        self.bounds = AccessBounds(native.kernel, self.tensors, self.known)
+        followed = mode.provenance(native.kernel, launch.code)
+        known = {n: names for n, names in self.known.items() if n not in followed.loaded}
+        self.bounds = AccessBounds(native.kernel, self.tensors, known)
         kernel = native.kernel
         self.accesses = mode.accesses(kernel, launch.code)
         self.log = Log(len(kernel.program.instructions))
@@ -151,6 +167,8 @@ class CheckWatch:
         self.clocks = Clocks(kernel.program.target, waves, list(tracked.values()))
         if tracked:
             self.quantum = ORDERED_QUANTUM
+        self.owners = Owners(self.tensors, ranges)
+        self.tag_words = followed.total
         self._kept: list[object] = []
 
     def _not_reported(self) -> frozenset[Kind]:
@@ -178,7 +196,9 @@ class CheckWatch:
         context[log.SHADOWS] = self.table.ctypes.data
         context[log.CANARY] = self.mode.canary
         context[log.BOUNDS] = self.bounds.rows.ctypes.data
-        self._kept += [progress, undefined, exits, writes, reads]
+        tags = hostmemory.zeros(max(self.tag_words * WAVES, 1), np.uint32)
+        context[log.TAGS], context[log.OWNERS] = tags.ctypes.data, self.owners.table.ctypes.data
+        self._kept += [progress, undefined, exits, writes, reads, tags]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
@@ -188,7 +208,7 @@ class CheckWatch:
         kernel = self.native.kernel
         entries = [e for e in self.log.read() if e.kind not in self._not_reported()]
         missing = self._missing(entries)
-        found = reports(kernel, self.launch, self.tensors, self.known, entries, missing)
+        found = reports(kernel, self.launch, self.owners, self.known, entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         found += format_reports(kernel.program, self.tensors)
         if found:

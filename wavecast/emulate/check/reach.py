@@ -8,6 +8,7 @@ tensors are compared by halves.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.access import AccessTarget
 
 _MOVES = {"load", "store", "tolds"}
+FOLLOWED = "f"
+"""Detail of accesses that `ReachChecks` does not compare with bounds."""
 _OUTSIDE_GLOBAL = {"local", "private"}
 _ONES = (1 << 64) - 1
 _UNLIMITED = 0x7FFF_0000
@@ -40,7 +43,11 @@ _WIDENED = 16
 
 
 class ReachChecks(Observer):
-    """Emits the calls ahead of accesses."""
+    """Emits the calls ahead of accesses. Where the pointers of those in `followed` lead is for
+    `pointer_tags.py`."""
+
+    def __init__(self, followed: Container[int] = ()) -> None:
+        self.followed = followed
 
     def access(
         self,
@@ -53,6 +60,8 @@ class ReachChecks(Observer):
         if target.mode in _OUTSIDE_GLOBAL:
             return
         detail = access.action if access.action in _MOVES else "atomic"
+        if instruction.index in self.followed:
+            detail += FOLLOWED
         asked = MemoryAccess("reach", target.mode, access.lanes, access.bytes, detail)
         builder = emitter.builder
         index, nothing = (builder.inttoptr(I64(n), PTR) for n in (instruction.index, 0))
@@ -68,11 +77,12 @@ class ReachChecks(Observer):
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
     ) -> None:
         kind = ir.FunctionType(ir.VoidType(), [PTR, I64, I64])
-        size -= 4 if size == _WIDENED else 0
-        name = f"check.reach.scalar.{size}"
+        size = read_bytes(size)
+        followed = instruction.index in self.followed
+        name = f"check.reach.scalar.{size}{FOLLOWED if followed else ''}"
 
         def recipe(module: ir.Module) -> None:
-            _build_scalar(ir.Function(module, kind, runtime.OUTLINED + name), size)
+            _build_scalar(ir.Function(module, kind, runtime.OUTLINED + name), size, followed)
 
         function = runtime.outline(emitter.module, name, kind, recipe)
         emitter.builder.call(function, [emitter.context, address, I64(instruction.index)])
@@ -87,7 +97,7 @@ def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
     return runtime.outline(module, name, function_type(access.lanes), recipe)
 
 
-class _Row:
+class BoundsRow:
     """What an instruction may touch, as `AccessBounds` has it."""
 
     def __init__(self, builder: ir.IRBuilder, context: Any, instruction: Any) -> None:
@@ -100,7 +110,7 @@ class _Row:
 
     def contains(self, address: Any, size: Any) -> Any:
         """Whether `size` bytes from `address` on lie in the one interval (i1)."""
-        return _within(self.builder, address, size, self.first, self.end)
+        return within(self.builder, address, size, self.first, self.end)
 
     def listed(self, address: Any, size: Any) -> Any:
         """Whether they lie in an interval of the list (i1)."""
@@ -109,8 +119,13 @@ class _Row:
         return builder.call(function, [self.list, address, size])
 
 
-def _within(builder: ir.IRBuilder, address: Any, size: Any, first: Any, end: Any) -> Any:
-    """Written so that nothing wraps around."""
+def read_bytes(size: int) -> int:
+    """The bytes of a scalar load that the source surely reads."""
+    return size - 4 if size == _WIDENED else size
+
+
+def within(builder: ir.IRBuilder, address: Any, size: Any, first: Any, end: Any) -> Any:
+    """Whether `size` bytes from `address` on lie between two addresses (i1)."""
     offset, length = builder.sub(address, first), builder.sub(end, first)
     fits = builder.icmp_unsigned("<=", size, builder.sub(length, offset))
     starts = builder.icmp_unsigned("<=", offset, length)
@@ -142,7 +157,7 @@ def _list_function(module: ir.Module) -> ir.Function:
     start = builder.add(builder.shl(index, I64(1)), I64(1))
     first = load(builder, element(builder, pointer, start, I64), I64, 8)
     end = load(builder, element(builder, pointer, builder.add(start, I64(1)), I64), I64, 8)
-    builder.cbranch(_within(builder, address, size, first, end), good, more)
+    builder.cbranch(within(builder, address, size, first, end), good, more)
     builder.position_at_end(more)
     following = builder.add(index, I64(1))
     index.add_incoming(following, more)
@@ -158,19 +173,20 @@ def _build(out: Outlined) -> None:
     """Compare the addresses of one access."""
     builder = out.builder
     instruction = builder.ptrtoint(out.other, I64)
-    row = _Row(builder, out.context, instruction)
+    row = BoundsRow(builder, out.context, instruction)
     canary = context_word(builder, out.context, log.CANARY)
     found = resolve(out)
     some = builder.icmp_unsigned("!=", found.live, out.mask(0))
     beyond = Findings(out, Kind.OUT_OF_BOUNDS)
     span = builder.add(builder.sub(found.highest, found.lowest), I64(out.access.bytes))
     good = builder.or_(row.contains(found.lowest, span), builder.not_(some))
-    with builder.if_then(builder.not_(good), likely=False):
-        _each_outside(out, row, found, beyond)
+    if not out.access.detail.endswith(FOLLOWED):
+        with builder.if_then(builder.not_(good), likely=False):
+            _each_outside(out, row, found, beyond)
     if out.access.mode == "buffer":
         _each_beyond_limit(out, found, beyond)
     beyond.log(instruction)
-    if out.access.detail != "store":
+    if not out.access.detail.startswith("store"):
         asked = builder.icmp_unsigned("!=", canary, I64(0))
         with builder.if_then(builder.and_(asked, some)):
             fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
@@ -179,14 +195,18 @@ def _build(out: Outlined) -> None:
     builder.ret(I32(0))
 
 
-def _each_outside(out: Outlined, row: _Row, found: Resolved, beyond: Findings) -> None:
+def _each_outside(out: Outlined, row: BoundsRow, found: Resolved, beyond: Findings) -> None:
     builder, size = out.builder, I64(out.access.bytes)
     with out.each_lane(found.live) as lane:
         address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
-        allowed = builder.or_(row.contains(address, size), row.listed(address, size))
-        if out.access.mode == "flat":
-            allowed = builder.or_(allowed, _own_memory(out, address))
-        beyond.when(builder.not_(allowed), lane, address)
+        beyond.when(builder.not_(allowed(out, row, address, size)), lane, address)
+
+
+def allowed(out: Outlined, row: BoundsRow, address: Any, size: Any) -> Any:
+    """Whether an access may touch `size` bytes from a lane's address on (i1)."""
+    builder = out.builder
+    good = builder.or_(row.contains(address, size), row.listed(address, size))
+    return builder.or_(good, _own_memory(out, address)) if out.access.mode == "flat" else good
 
 
 def _each_beyond_limit(out: Outlined, found: Resolved, beyond: Findings) -> None:
@@ -222,7 +242,9 @@ def _own_memory(out: Outlined, address: Any) -> Any:
     return found
 
 
-def _each_fresh(out: Outlined, row: _Row, found: Resolved, canary: Any, fresh: Findings) -> None:
+def _each_fresh(
+    out: Outlined, row: BoundsRow, found: Resolved, canary: Any, fresh: Findings
+) -> None:
     """Compare the dwords of every lane with the pattern. Memory of no range is left to the access
     itself, which faults."""
     builder = out.builder
@@ -258,14 +280,15 @@ def _is_fresh(builder: ir.IRBuilder, address: Any, canary: Any, granule: Any, si
     return builder.or_(whole, builder.and_(halves, part))
 
 
-def _build_scalar(function: ir.Function, size: int) -> None:
+def _build_scalar(function: ir.Function, size: int, followed: bool) -> None:
     """`void reach(ptr context, i64 address, i64 instruction)` for `size` bytes."""
     context, address, instruction = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    row = _Row(builder, context, instruction)
+    row = BoundsRow(builder, context, instruction)
     amount = I64(size)
-    allowed = builder.or_(row.contains(address, amount), row.listed(address, amount))
-    _log_when(builder, context, builder.not_(allowed), Kind.OUT_OF_BOUNDS, instruction, address)
+    if not followed:
+        good = builder.or_(row.contains(address, amount), row.listed(address, amount))
+        _log_when(builder, context, builder.not_(good), Kind.OUT_OF_BOUNDS, instruction, address)
     canary = context_word(builder, context, log.CANARY)
     asked = builder.icmp_unsigned("!=", canary, I64(0))
     with builder.if_then(builder.and_(asked, is_known(builder, context, address, amount))):
@@ -285,4 +308,4 @@ def _log_when(
         builder.call(log_function(builder.module), values)
 
 
-__all__ = ["ReachChecks"]
+__all__ = ["BoundsRow", "ReachChecks", "allowed", "within"]

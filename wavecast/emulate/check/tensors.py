@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast.analyze.values.pointers import Pointers
@@ -26,7 +26,8 @@ class LaunchTensor:
 
     `pointer` is the argument's value, the address of element 0. The elements of a view are its
     memory, not the rest of its storage; without a shape it is the whole range the pointer lies in.
-    `element` is the size of one element in bytes, 0 where the dtype is unknown.
+    `element` is the size of one element in bytes, 0 where the dtype is unknown; `slot` the offset
+    of the pointer in the argument segment, -1 for memory that no argument points to.
     """
 
     name: str
@@ -35,6 +36,7 @@ class LaunchTensor:
     end: int
     dtype: str = ""
     element: int = 0
+    slot: int = -1
 
     def index(self, address: int) -> str:
         """`input[4096]`: an address as an element, negative ones included."""
@@ -70,10 +72,11 @@ def tensors_of(
     for name, offset, size in Pointers(code, descriptor, members=True).slots:
         parameter = parameters.get(offset)
         argument = described.get(offset)
-        for pointer in _pointers(launch.kernarg[offset : offset + size]):
+        for start, pointer in _pointers(launch.kernarg[offset : offset + size]):
             known = next((r for r in ranges if r[0] <= pointer < r[1]), None)
             if known is not None:
-                found.append(_tensor(name, pointer, known, argument, parameter))
+                tensor = _tensor(name, pointer, known, argument, parameter)
+                found.append(replace(tensor, slot=offset + start))
     return found
 
 
@@ -85,9 +88,8 @@ def element_at(tensors: Sequence[LaunchTensor], address: int) -> str:
     return min(owners, key=lambda tensor: tensor.end - tensor.first).index(address)
 
 
-def outside(tensors: Sequence[LaunchTensor], names: Sequence[str], address: int) -> str:
-    """What is wrong with an access through the arguments `names` at an address outside them."""
-    mine = [tensor for tensor in tensors if tensor.name in names]
+def outside(tensors: Sequence[LaunchTensor], mine: Sequence[LaunchTensor], address: int) -> str:
+    """What is wrong with an access at an address outside the tensors that it may touch."""
     nearest = min(mine, key=lambda tensor: tensor.distance(address))
     text = f"touches {nearest.index(address)}, outside {nearest.name} ({nearest.extent})"
     if len(mine) > 1:
@@ -109,9 +111,9 @@ def _described(launch: Launch) -> Mapping[int, Argument]:
     return {p.offset or 0: by_name[p.name] for p in parameters if p.name in by_name}
 
 
-def _pointers(data: bytes) -> Iterator[int]:
+def _pointers(data: bytes) -> Iterator[tuple[int, int]]:
     for start in range(0, len(data) - 7, 8):
-        yield int.from_bytes(data[start : start + 8], "little")
+        yield start, int.from_bytes(data[start : start + 8], "little")
 
 
 def _tensor(
