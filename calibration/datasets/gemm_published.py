@@ -30,6 +30,10 @@ LIBRARIES = (
 """Words in the name of a library and the op's name of it; the first word that occurs decides."""
 
 
+TIMED = (("HipKittens fp8", "launch"), ("HipKittens", "eager"))
+"""Repositories (and formats) whose times are between events, and how: by programs that launch
+kernels, or by single calls of PyTorch. The first that the row begins with decides."""
+
 _TILE = re.compile(r"(\d+)x(\d+)x(\d+) GM\d+ warps(\d+)")
 """Tile (elements) and waves in the name of a swept configuration."""
 
@@ -77,6 +81,7 @@ def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
     blocks = "blockscale" in kernel
     tile, size = _TILE.search(kernel), activation(dtype).size
     library = next((known for word, known in LIBRARIES if word in name), "")
+    source = str(row.get("source_repo", "")).split("/")[-1] + f" {dtype}"
     return Gemm(
         m=int(row["M"]),
         n=int(row["N"]),
@@ -89,6 +94,7 @@ def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
         tile=(int(tile[1]), int(tile[2]), int(int(tile[3]) * size)) if tile else None,
         waves=int(tile[4]) if tile else 0,
         units=int(row.get("cus_used", 0)),
+        timing=next((how for start, how in TIMED if source.startswith(start)), "kernel"),
     )
 
 

@@ -196,6 +196,7 @@ def test_many_problems_at_once_are_each_alone() -> None:
         ("mi300x", "fp16", "forward", {"nhwc"}),
         ("mi355x", "fp32", "weights", {"nhwc"}),
         ("rx6800xt", "fp32", "forward", {"vector"}),
+        ("rx7900xtx", "fp32", "forward", set()),
         ("rx6800xt", "fp32", "data", {"vector"}),
         ("rx6800xt", "fp16", "data", set()),
     ],

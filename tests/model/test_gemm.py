@@ -207,6 +207,36 @@ def test_large_products_on_nvidia_reach_what_the_power_limit_leaves(
     assert share[0] < rate / peak.number < share[1]
 
 
+def test_a_call_between_events_waits_for_the_host():
+    """HipKittens' measurements of torch.matmul: 1024 takes some 30 us, whatever runs."""
+    kernel = seconds(gemm("1024x1024x1024", dtype="bf16", library="blas"), "mi300x")
+    call = gemm("1024x1024x1024", dtype="bf16", library="blas", timing="eager")
+    assert kernel < 12e-6
+    assert 20e-6 < seconds(call, "mi300x") < 40e-6
+    assert str(call) == "gemm 1024x1024x1024 bf16 blas eager"
+    large = gemm("8192x8192x8192", dtype="bf16", library="blas")
+    timed = gemm("8192x8192x8192", dtype="bf16", library="blas", timing="eager")
+    assert seconds(timed, "mi300x") < 1.02 * seconds(large, "mi300x")
+    with pytest.raises(UnknownName):
+        gemm("64x64x64", dtype="bf16", timing="someday")
+
+
+def test_published_time_of_an_mlp_on_a100():
+    """Liger's benchmark of a LLaMA MLP: 65,536 tokens, forward 72.6 ms, backward 141 ms."""
+    device = arch.load("a100")
+
+    def product(m: int, n: int, k: int) -> float:
+        return gemm(f"{m}x{n}x{k}", dtype="bf16", library="blas").predict(device).seconds
+
+    tokens, hidden, inner = 65536, 4096, 11008
+    element_wise = tokens * inner * 2 / Chip.of(device).hbm
+    forward = 2 * product(tokens, inner, hidden) + product(tokens, hidden, inner)
+    assert forward + 3 * element_wise == pytest.approx(72.6e-3, rel=0.1)
+    data = 2 * product(tokens, hidden, inner) + product(tokens, inner, hidden)
+    weights = 2 * product(hidden, inner, tokens) + product(inner, hidden, tokens)
+    assert data + weights + 5 * element_wise == pytest.approx(141.3e-3, rel=0.1)
+
+
 def test_options_from_text():
     problem = gemm("2x64x128x256", dtype="float8_e4m3fn", scaling="block", layout="preshuffled")
     assert (problem.batch, problem.m, problem.n, problem.k) == (2, 64, 128, 256)

@@ -41,11 +41,13 @@ def families(geometry: ConvolutionBatch, device: Device) -> dict[str, Array]:
     backward = geometry.direction != "forward"
     if geometry.dtype == "int8" and backward:
         return {}
+    kernels = library_kernels(device.target)
     if not has_matrix(device):
+        if not kernels.static_solvers:
+            return {}
         valid = geometry.dtype == "fp32" or geometry.direction != "data"
         return {"vector": plain} if nchw and valid and geometry.element > 1 else {}
     bf16 = geometry.dtype == "bf16"
-    kernels = library_kernels(device.target)
     found = {}
     if kernels.grouped_nhwc:
         found["nhwc"] = anything

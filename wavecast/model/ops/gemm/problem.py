@@ -19,11 +19,12 @@ from wavecast.model.ops.gemm.tiles import GemmSizes, OperandFormats, demand, sto
 from wavecast.model.ops.sizes import parse_sizes, taken, truth, whole
 from wavecast.model.prediction import Prediction
 from wavecast.model.solve import Bounds, solve
+from wavecast.model.timing import TIMINGS, measured
 
 FAMILY = "gemm"
 _OPTIONS = (
     *("dtype", "weight", "out", "scaling", "layout", "library", "batch", "bias", "tile"),
-    *("splits", "groups", "transposed", "units", "waves", "stages"),
+    *("splits", "groups", "transposed", "units", "waves", "stages", "timing"),
 )
 _TRANSPOSED = ("TN", "NN", "NT", "TT")
 _NOT_MODELLED = (
@@ -45,14 +46,15 @@ class Gemm(Op):
     `library` names the library ("": the best), `tile` rows, columns and bytes of K per step of the
     kernel, `splits` the parts of K (0: one), `waves` those of a workgroup (0: not known), `stages`
     the steps that asynchronous copies are ahead (0: as many as fit). `units` is how many compute
-    units run it (0: all).
+    units run it (0: all). `timing` is a key of `timing.TIMINGS`: how a measurement was taken.
     """
 
     kind: ClassVar[str] = "gemm"
     shape_help: ClassVar[str] = (
         "MxNxK or BxMxNxK; --dtype, weight, out, scaling=none|token|block|mx, "
         "layout=plain|preshuffled, library, bias, tile=256x256x128 (bytes of K), splits, waves, "
-        "stages, groups=128,64,… (rows of the groups), units (compute units that run it)"
+        "stages, groups=128,64,… (rows of the groups), units (compute units that run it), "
+        "timing (kernel, launch, eager, …)"
     )
 
     m: int
@@ -72,6 +74,7 @@ class Gemm(Op):
     units: int = 0
     waves: int = 0
     stages: int = 0
+    timing: str = "kernel"
 
     def __post_init__(self) -> None:
         for name in ("m", "n", "k", "batch"):
@@ -87,6 +90,8 @@ class Gemm(Op):
         ):
             if value and value not in known:
                 raise UnknownName(name, value, known)
+        if self.timing not in TIMINGS:
+            raise UnknownName("way of timing", self.timing, TIMINGS)
         if self.library:
             libraries.check(self.library)
         if self.tile and (not self.library or min(self.tile) < 1):
@@ -128,6 +133,7 @@ class Gemm(Op):
             units=whole("gemm", "units", given.get("units", "0")),
             waves=whole("gemm", "waves", given.get("waves", "0")),
             stages=whole("gemm", "stages", given.get("stages", "0")),
+            timing=given.get("timing", "kernel"),
             groups=tuple(whole("gemm", "groups", rows) for rows in groups if rows),
         )
 
@@ -178,6 +184,9 @@ class Gemm(Op):
         parts = found.at(best)
         library = tiles.names[tiles.library[best]]
         seconds = float(found.seconds.flat[best])
+        if self.timing != "kernel":
+            seconds = float(measured(chip, self.timing, seconds - known["call"]))
+            parts["launch"] = float(measured(chip, self.timing, 0.0))
         limiter = max((n for n in parts if n != "launch"), key=lambda name: parts[name])
         if parts["launch"] > seconds / 2:
             limiter = "launch"
@@ -211,7 +220,8 @@ class Gemm(Op):
         waves = f"{self.waves} waves" if self.waves else ""
         layout = self.layout if self.layout != "plain" else ""
         stages = f"{self.stages} stages" if self.stages else ""
-        extra = (self.scaling, layout, self.library, tile, waves, stages, units)
+        timing = self.timing if self.timing != "kernel" else ""
+        extra = (self.scaling, layout, self.library, tile, waves, stages, units, timing)
         return " ".join(["gemm", batch + sizes, dtype, *filter(None, extra)])
 
 
