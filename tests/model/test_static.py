@@ -68,6 +68,13 @@ def test_without_a_grid_or_with_unknown_trips_it_is_refused() -> None:
         profile_of_code(bare, analysis, kernel(known), DEVICE)
 
 
+def test_a_kernel_too_long_to_follow_is_not_blamed_on_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wavecast.analyze.values.evaluation.BUDGET", 0)
+    body, given = "\n v_add_f32_e32 v1, v1, v1\n.Lend:\n v_add_f32_e32 v3, v3, v3", launch(304)
+    with pytest.raises(Unpredictable, match=r"is not known: the walk .* too many instructions"):
+        profile_of_code(given, read(body, launch=given), kernel(body), DEVICE)
+
+
 def test_the_same_launch_is_the_same_prediction() -> None:
     assert seconds(500) == seconds(500)
     assert np.isfinite(seconds(1))

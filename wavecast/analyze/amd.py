@@ -81,6 +81,7 @@ def analyze(
         matrix_kinds=whole.matrix_kinds(),
         matrix_flops_static=whole.matrix_flops(),
         executed=executed,
+        unknown_counts=known.unknown_blocks,
         executed_flops=_executed([b.matrix_flops() for b in blocks], executed, waves),
         not_modelled=(*assumed, *known.notes, *_not_modelled(rates, charges)),
         arguments_read=known.arguments_read,

@@ -186,7 +186,8 @@ class LineCost:
 class CodeAnalysis:
     """Everything read off one kernel. `instructions` counts by class over the whole kernel.
 
-    `executed` is, per block, how often one wave executes it for this launch (None where unknown);
+    `executed` is, per block, how often one wave executes it for this launch (None where unknown,
+    for which `unknown_counts` has the reason);
     `executed_flops` sums matrix operations by input dtype over the whole launch, None when a loop's
     trip count is not known. `matrix_flops_static` is the same of one wave, each instruction once.
     `not_modelled` lists what was left out and why; `extra` holds short texts worth showing.
@@ -208,6 +209,7 @@ class CodeAnalysis:
     """Matrix or tensor-core instructions by mnemonic (NVIDIA: `HMMA`, `HGMMA` …)."""
     matrix_flops_static: Mapping[str, float]
     executed: tuple[float | None, ...] = ()
+    unknown_counts: Mapping[int, str] = field(default_factory=dict)
     executed_flops: Mapping[str, float] | None = None
     not_modelled: tuple[str, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict)

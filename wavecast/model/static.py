@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.analyze.result import CodeAnalysis
+from wavecast.analyze.values.walk import CUT_SHORT
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
@@ -99,6 +100,8 @@ def _why(analysis: CodeAnalysis, program: Program, block: int) -> str:
             return f"the loop{where} runs an unknown number of times ({loop.trip_note})"
     location = program.instructions[program.blocks[block].start].location
     where = f" at line {location.line}" if location else ""
+    if analysis.unknown_counts.get(block) == CUT_SHORT:
+        return f"how often the code{where} runs is not known: {CUT_SHORT}"
     return f"how often the code{where} runs depends on data"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wavecast.analyze.result import CodeAnalysis
+from wavecast.analyze.values.walk import CUT_SHORT
 from wavecast.compile.codeobject import Launch
 from wavecast.model.bounds import Work
 from wavecast.model.footprint import distinct_bytes
@@ -82,6 +83,8 @@ def _why_unknown(launch: Launch | None, analysis: CodeAnalysis) -> str:
         return "unknown: the launch is not known (state --flops)"
     if not launch.code.is_amd:
         return "unknown: operations of SASS are not counted (state --flops, or add an AMD target)"
+    if CUT_SHORT in analysis.unknown_counts.values():
+        return f"unknown: {CUT_SHORT} (state --flops)"
     return "unknown: how often some of the code runs depends on data (state --flops)"
 
 

@@ -41,8 +41,10 @@ FULL_VISITS = 2
 NOT_FOLLOWED = "following every lane mask would take too long"
 """Origin of the EXEC of a walk that does not follow it."""
 
-CUT_SHORT = "the walk of this kernel was cut short: too many instructions"
-"""Why counts are unknown when the budget ran out."""
+CUT_SHORT = (
+    "the walk of this kernel was cut short: its waves execute too many instructions to follow"
+)
+"""Why counts are unknown when the budget ran out; an executed sample has them."""
 
 _FIRST_JUMP = 8
 _VECTOR_END = AGPR_BASE + AGPR_COUNT
