@@ -77,9 +77,9 @@ def with_fewer_iterations(
     """The profile of a launch from code in which a loop (its index) runs 1/divisor of its
     iterations. Bytes of the whole launch stay."""
     program = profile.program
-    inside = program.loops[loop].blocks
+    blocks_of_loop = program.loops[loop].blocks
     executed = tuple(
-        count / divisor if count is not None and number in inside else count
+        count / divisor if count is not None and number in blocks_of_loop else count
         for number, count in enumerate(analysis.executed)
     )
     loops = tuple(

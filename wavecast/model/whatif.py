@@ -125,9 +125,9 @@ class Changes:
         code = self.simulation.code
         waits = code.waits.copy()
         for index in np.flatnonzero(chosen):
-            inside = _innermost(self.simulation.profile.program, int(index))
+            body = _innermost(self.simulation.profile.program, int(index))
             for counter in np.flatnonzero(waits[index] >= 0):
-                issued = int((code.counters[inside] == counter).any(axis=1).sum())
+                issued = int((code.counters[body] == counter).any(axis=1).sum())
                 later = int(waits[index, counter]) + iterations * issued
                 waits[index, counter] = min(MOST_OUTSTANDING, later)
         return self._simulated(replace(code, waits=waits))
@@ -234,13 +234,13 @@ def _innermost(program: Program, index: int) -> Array:
     """The instructions (i64[m]) of the innermost loop around one, none outside of loops."""
     loops = []
     for loop in program.loops:
-        inside = [
+        body = [
             number
             for block in sorted(loop.blocks)
             for number in range(program.blocks[block].start, program.blocks[block].stop)
         ]
-        if index in inside:
-            loops.append(inside)
+        if index in body:
+            loops.append(body)
     return np.array(min(loops, key=len, default=[]), np.int64)
 
 

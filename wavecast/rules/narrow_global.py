@@ -59,7 +59,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 def _is_single(subject: RuleInput, found: AccessGroup) -> bool:
     """Whether each thread of a HIP kernel moves one small element, next to its neighbours'."""
     return (
-        subject.code.origin != "triton"
+        subject.code.origin == "hip"
         and found.count < REPEATS
         and found.widest <= SMALL
         and matters(subject, found.first)
