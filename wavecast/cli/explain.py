@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -12,6 +12,9 @@ from click.core import ParameterSource
 from wavecast.cli import streams
 from wavecast.cli.types import Dimensions, NumberRange, QuantityParam, RegexParam, count
 from wavecast.errors import NothingAnalysed, UsageError
+
+if TYPE_CHECKING:
+    from wavecast.pipeline.plan import Plan
 
 FORMATS = ("text", "json", "html", "sarif")
 SEVERITIES = ("note", "warning", "error")
@@ -32,6 +35,7 @@ OF_OPERATIONS = (
     wavecast explain train.py --arch mi300x -k attention -- --batch 4
 
     wavecast explain reduce.hip --arch gfx1100 --grid 1024 --block 256
+    --arg input=f32[1048576] --arg output=f32[1024] --arg n=1048576
 
     wavecast explain gemm --shape 4096x4096x4096 --dtype fp8 --arch mi300x,mi355x
     """,
@@ -59,6 +63,10 @@ OF_OPERATIONS = (
 )
 @click.option("--lds", type=count(), default=0,
               help="Dynamic LDS in bytes, for code that no script launches.")  # fmt: skip
+@click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
+              help="An argument of code that no script launches: n=4096, x=f32[4096].")  # fmt: skip
+@click.option("--args", "plan_file", type=click.Path(path_type=Path), metavar="TOML",
+              help="A file with grid, block and arguments; options override it.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option(
@@ -106,6 +114,8 @@ def command(
     grid: tuple[int, int, int] | None,
     block: tuple[int, int, int] | None,
     lds: int,
+    arguments: tuple[str, ...],
+    plan_file: Path | None,
     compiler_option: tuple[str, ...],
     flops: float | None,
     bytes_: float | None,
@@ -158,6 +168,7 @@ def command(
         grid=grid,
         block=block,
         dynamic_lds=lds,
+        plan=_plan(path, arguments, plan_file),
         compiler_options=compiler_option,
         given=given,
     )
@@ -200,6 +211,16 @@ def _check_parameters() -> None:
         if name not in OF_OPERATIONS and given and context.params[name] != ():
             shown = "arguments of a script" if name == "script_args" else parameter.opts[-1]
             raise click.UsageError(f"an operation takes no {shown}")
+
+
+def _plan(path: Path, arguments: tuple[str, ...], plan_file: Path | None) -> Plan:
+    """The launch that a file and options state. Raises UsageError for a script."""
+    from wavecast.pipeline.plan import Plan, Planned, named_value, read_plan
+
+    if path.suffix == ".py" and (arguments or plan_file is not None):
+        raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+    plan = Plan(arguments={name: Planned(value) for name, value in map(named_value, arguments)})
+    return plan if plan_file is None else plan.over(read_plan(plan_file))
 
 
 def _check_file(path: Path, settings: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wavecast.compile import cubin
@@ -73,6 +73,28 @@ def code_object(kernel: Any, version: str) -> CodeObject:
         compiler=f"triton {version}",
         digest=digest(target, kernel.name, kernel.kernel, repr(parameters), workgroup, shared),
         moved_files=moved_files(kernel),
+    )
+
+
+def compiled_again(kernel: Any, code: CodeObject) -> CodeObject:
+    """`code` with the machine code and options of another compilation of its kernel.
+
+    Raises CompileError where the argument segment is another one.
+    """
+    known = [p.offset for p in code.parameters if p.offset is not None]
+    if known and len(_offsets(kernel)) < len(known):
+        raise CompileError(f"{code.kernel}: compiled again, it takes other arguments")
+    shared = int(kernel.metadata.shared)
+    workgroup = int(kernel.metadata.num_warps) * int(kernel.metadata.target.warp_size)
+    return replace(
+        code,
+        stages={name: kernel.asm[name] for name in list(kernel.asm) if name != "source"},
+        options=_options(kernel.metadata._asdict()),
+        workgroup_size=workgroup,
+        dynamic_lds=shared,
+        digest=digest(
+            code.target, code.kernel, kernel.kernel, repr(code.parameters), workgroup, shared
+        ),
     )
 
 

@@ -307,6 +307,32 @@ class RooflineJson(JsonObject):
     note: Annotated[str, doc("why something is unknown")]
 
 
+class ResourceUseJson(JsonObject):
+    """What the code of a kernel takes, and what fits the device with it."""
+
+    vgpr: Annotated[Count, doc("VGPRs and AGPRs per lane")]
+    spilled: Annotated[Count, doc("registers spilled")]
+    lds_bytes: LdsBytes
+    waves_per_simd: Annotated[Count, doc("waves resident per SIMD")]
+    workgroups: Annotated[Count, doc("workgroups resident per compute unit (WGP on RDNA)")]
+
+
+class OutcomeJson(JsonObject):
+    """The predicted effect of the advice."""
+
+    seconds: Annotated[NonNegative, doc("predicted time with the fix")]
+    method: Annotated[
+        Literal["recompiled", "simulated"],
+        doc("recompiled: the kernel was compiled with the fix; simulated: without what was found"),
+    ]
+    before: ResourceUseJson
+    after: Annotated[ResourceUseJson | None, doc("with the fix; null where it was simulated")]
+    break_even: Annotated[
+        Count | None,
+        doc("launches after which a fix that is paid once saves time; null without such a cost"),
+    ]
+
+
 class FindingJson(JsonObject):
     """What a rule found."""
 
@@ -317,12 +343,13 @@ class FindingJson(JsonObject):
     advice: Annotated[str, doc("what to change")]
     time_saved: Annotated[
         Share | None,
-        doc(
-            "largest part of the predicted time that a fix saves, from simulating the launch "
-            "without the finding"
-        ),
+        doc("part of the predicted time that the advice saves; null where it is not predicted"),
     ] = field(name="gain")
+    outcome: Annotated[
+        OutcomeJson | None, doc("predicted effect of the advice; null where it is not predicted")
+    ]
     line: KernelLine
+    lines: Annotated[list[int], doc("all lines of the kernel that it is about, in order")]
     location: LocationJson | None
     instruction: Annotated[Count | None, doc("index of the instruction in the program")]
 

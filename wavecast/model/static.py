@@ -7,6 +7,7 @@ loops some iterations carry the weight of all. Every wave of the launch executes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,22 +50,11 @@ def profile_of_code(
     code = Code.of(program, device, wave_lanes)
     blocks, weights = _path(program, analysis, counts)
     lengths = np.array([b.stop - b.start for b in program.blocks], np.int64)
-    firsts = np.array([b.start for b in program.blocks], np.int64)
     executions = np.repeat(counts, lengths)
     accesses = AccessStreams(
         launch, analysis, kernel, code, chip, placement, executions, mall_resident or {}
     )
-    steps = expanded(blocks, firsts, lengths)
-    rows = accesses.rows[steps[code.slots[steps] > 0]]
-    waves = placement.waves
-    streams = Streams(
-        waves=waves,
-        steps=np.tile(steps, waves).astype(np.int32),
-        weights=np.tile(np.repeat(weights, lengths[blocks]), waves).astype(np.float32),
-        start=np.arange(waves + 1) * len(steps),
-        rows=np.tile(rows, (waves, 1)).astype(np.float32),
-        rows_start=np.arange(waves + 1) * len(rows),
-    )
+    streams = _streams(code, blocks, weights, accesses.rows, placement.waves)
     flops = analysis.executed_flops or {}
     return LaunchProfile(
         program=program,
@@ -79,6 +69,49 @@ def profile_of_code(
             *((Note.UNKNOWN_ADDRESSES,) if accesses.unknown_addresses else ()),
             *((Note.UNKNOWN_REUSE,) if accesses.unknown_reuse else ()),
         ),
+    )
+
+
+def with_fewer_iterations(
+    profile: LaunchProfile, analysis: CodeAnalysis, code: Code, loop: int, divisor: float
+) -> LaunchProfile:
+    """The profile of a launch from code in which a loop (its index) runs 1/divisor of its
+    iterations. Bytes of the whole launch stay."""
+    program = profile.program
+    blocks_of_loop = program.loops[loop].blocks
+    executed = tuple(
+        count / divisor if count is not None and number in blocks_of_loop else count
+        for number, count in enumerate(analysis.executed)
+    )
+    loops = tuple(
+        replace(found, trip_count=found.trip_count / divisor)
+        if found.index == loop and found.trip_count is not None
+        else found
+        for found in analysis.loops
+    )
+    shorter = replace(analysis, executed=executed, loops=loops)
+    blocks, weights = _path(program, shorter, _counts(shorter, program))
+    known = profile.streams
+    rows = code.contiguous.copy()
+    rows[known.steps[code.slots[known.steps] > 0]] = known.rows
+    streams = _streams(code, blocks, weights, rows, profile.placement.waves)
+    return replace(profile, streams=streams)
+
+
+def _streams(code: Code, blocks: Array, weights: Array, rows: Array, waves: int) -> Streams:
+    """Equal waves that execute `blocks` with `weights`; `rows` (f32[instructions, REQUEST]) are the
+    requests of one execution."""
+    lengths = np.array([b.stop - b.start for b in code.program.blocks], np.int64)
+    firsts = np.array([b.start for b in code.program.blocks], np.int64)
+    steps = expanded(blocks, firsts, lengths)
+    asked = rows[steps[code.slots[steps] > 0]]
+    return Streams(
+        waves=waves,
+        steps=np.tile(steps, waves).astype(np.int32),
+        weights=np.tile(np.repeat(weights, lengths[blocks]), waves).astype(np.float32),
+        start=np.arange(waves + 1) * len(steps),
+        rows=np.tile(asked, (waves, 1)).astype(np.float32),
+        rows_start=np.arange(waves + 1) * len(asked),
     )
 
 
@@ -142,4 +175,4 @@ def _path(program: Program, analysis: CodeAnalysis, counts: Array) -> tuple[Arra
     return blocks, found * scale[blocks]
 
 
-__all__ = ["profile_of_code"]
+__all__ = ["profile_of_code", "with_fewer_iterations"]

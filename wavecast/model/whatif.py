@@ -9,9 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.isa.program import Program
 from wavecast.model.cu import code as c
 from wavecast.model.cu.code import Code
-from wavecast.model.cu.streams import Streams
+from wavecast.model.cu.streams import HBM, L2, MALL, Streams
+from wavecast.model.joining import joined
 from wavecast.model.prediction import WhatIf
 from wavecast.model.profile import LevelTraffic
 from wavecast.model.simulation import LaunchTiming, Simulation
@@ -22,6 +24,10 @@ Change = tuple[str, Callable[[], LaunchTiming]]
 
 PLENTY: Final = 1e6
 """Bytes per clock of a resource made free."""
+FREE: Final = 1e-3
+"""Clocks of what costs nothing."""
+MOST_OUTSTANDING: Final = 63
+"""Operations that a wait counter counts at most (the largest of any target's counters)."""
 LEAST: Final = 0.005
 """Speedups below this part of the time are left out."""
 
@@ -64,17 +70,93 @@ class Changes:
     def contiguous(self, chosen: Array) -> LaunchTiming:
         """With contiguous lanes in memory instructions (bool[n]), and LDS accesses without bank
         conflicts."""
+        return self.with_contiguous(chosen).run()
+
+    def with_contiguous(self, chosen: Array) -> Simulation:
+        """The simulation of `contiguous`."""
+        return self._requesting(self._contiguous_rows(chosen))
+
+    def widened(self, chosen: Array) -> LaunchTiming:
+        """With memory instructions (bool[n]) joined into wide, contiguous ones."""
+        code, streams = joined(self.simulation, chosen)
+        wide = self._requesting(self._contiguous_rows(chosen))
+        return replace(wide, code=code, profile=replace(wide.profile, streams=streams)).run()
+
+    def _contiguous_rows(self, chosen: Array) -> Array:
+        """The requests of the streams, where those of instructions (bool[n]) are contiguous."""
         streams, code = self.simulation.profile.streams, self.simulation.code
         of_row = streams.steps[code.slots[streams.steps] > 0]
         part, rows = chosen[of_row], streams.rows.copy()
         rows[part] = np.minimum(rows[part], code.contiguous[of_row[part]])
-        return self._simulated(streams=replace(streams, rows=rows))
+        return rows
+
+    def _requesting(self, rows: Array) -> Simulation:
+        """The simulation with other requests (as `Streams.rows`): the traffic of the launch changes
+        as their sums do."""
+        now, streams = self.simulation, self.simulation.profile.streams
+        changed = replace(now.profile, streams=replace(streams, rows=rows))
+        traffic = now.profile.traffic
+        if traffic is not None:
+            in_memory = now.code.slots[streams.steps] > 0
+            weights, kinds = streams.weights[in_memory], now.code.kind[streams.steps[in_memory]]
+
+            def ratio(level: int, part: Array) -> float:
+                before = float(streams.rows[part, level] @ weights[part])
+                return float(rows[part, level] @ weights[part]) / before if before else 1.0
+
+            every, stores = np.ones(len(weights), bool), kinds == c.STORE
+            traffic = LevelTraffic(
+                traffic.l2 * ratio(L2, every),
+                traffic.mall * ratio(MALL, every),
+                traffic.hbm * ratio(HBM, every),
+                traffic.written * ratio(MALL, stores),
+            )
+        return replace(now, profile=replace(changed, traffic=traffic))
 
     def without_waits(self, chosen: Array) -> LaunchTiming:
         """Without the waits of instructions (bool[n])."""
         code = self.simulation.code
         waits = np.where(chosen[:, None], np.int8(-1), code.waits)
         return self._simulated(replace(code, waits=waits))
+
+    def later_waits(self, chosen: Array, iterations: int) -> LaunchTiming:
+        """With waits (bool[n]) for the loads of earlier iterations only: what is issued in
+        `iterations` of their innermost loop may be outstanding."""
+        code = self.simulation.code
+        waits = code.waits.copy()
+        for index in np.flatnonzero(chosen):
+            body = _innermost(self.simulation.profile.program, int(index))
+            for counter in np.flatnonzero(waits[index] >= 0):
+                issued = int((code.counters[body] == counter).any(axis=1).sum())
+                later = int(waits[index, counter]) + iterations * issued
+                waits[index, counter] = min(MOST_OUTSTANDING, later)
+        return self._simulated(replace(code, waits=waits))
+
+    def without_barriers(self, chosen: Array) -> LaunchTiming:
+        """Without the barriers among instructions (bool[n])."""
+        return self._changed(self._unmet(chosen)).run()
+
+    def without(self, chosen: Array) -> LaunchTiming:
+        """Without instructions (bool[n]), which waves pass over."""
+        code, streams = self.simulation.code, self.simulation.profile.streams
+        stays = ~chosen[streams.steps]
+        asks = code.slots[streams.steps] > 0
+        steps = np.concatenate([[0], np.cumsum(stays)])
+        asked = np.concatenate([[0], np.cumsum(stays[asks])])
+        shorter = replace(
+            streams,
+            steps=streams.steps[stays],
+            weights=streams.weights[stays],
+            start=steps[streams.start],
+            rows=streams.rows[stays[asks]],
+            rows_start=asked[streams.rows_start],
+        )
+        return self._simulated(streams=shorter)
+
+    def _unmet(self, chosen: Array) -> Code:
+        code = self.simulation.code
+        pipe = np.where(chosen & (code.pipe == c.BARRIER), np.int8(c.NO_UNIT), code.pipe)
+        return replace(code, pipe=pipe.astype(np.int8))
 
     def resident(self, workgroups: int) -> LaunchTiming:
         """With that many workgroups resident on a unit."""
@@ -102,7 +184,8 @@ class Changes:
         yield "memory bandwidth free", partial(no_memory.run, mall=PLENTY, hbm=PLENTY)
         near = dict.fromkeys(_LATENCIES, chip.latency["l1"] * chip.clock)
         yield "memory as near as the L1", partial(now.run, **near)
-        yield "barriers free", partial(self._simulated, self._without_barriers())
+        everywhere = np.ones(len(code.pipe), bool)
+        yield "barriers free", partial(self.without_barriers, everywhere)
 
     def _settings(self) -> Iterator[Change]:
         """Other occupancies and the peak clock."""
@@ -137,19 +220,28 @@ class Changes:
         chosen = code.pipe == pipe
         return replace(
             code,
-            issue=_where(chosen, 1e-3, code.issue),
+            issue=_where(chosen, FREE, code.issue),
             latency=_where(chosen, 4.0, code.latency),
             chained=_where(chosen, 4.0, code.chained),
         )
 
-    def _without_barriers(self) -> Code:
-        code = self.simulation.code
-        pipe = np.where(code.pipe == c.BARRIER, np.int8(c.NO_UNIT), code.pipe)
-        return replace(code, pipe=pipe.astype(np.int8))
-
     def _traffic(self, *free: str) -> LevelTraffic | None:
         traffic = self.simulation.profile.traffic
         return replace(traffic, **dict.fromkeys(free, 0.0)) if traffic else None
+
+
+def _innermost(program: Program, index: int) -> Array:
+    """The instructions (i64[m]) of the innermost loop around one, none outside of loops."""
+    loops = []
+    for loop in program.loops:
+        body = [
+            number
+            for block in sorted(loop.blocks)
+            for number in range(program.blocks[block].start, program.blocks[block].stop)
+        ]
+        if index in body:
+            loops.append(body)
+    return np.array(min(loops, key=len, default=[]), np.int64)
 
 
 def _where(chosen: Array, value: float, otherwise: Array) -> Array:

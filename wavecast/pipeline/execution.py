@@ -96,7 +96,7 @@ def execute_code(
     kernel = _chosen(module, plan.kernel)
     if plan.grid is None or plan.block is None:
         raise UsageError(f"{kernel.name} needs a grid and a block", hint="--grid 64 --block 256")
-    named = _ordered(kernel, plan.arguments)
+    named = ordered(kernel, plan.arguments)
     values = {name: parse(item.value, item.folder) for name, item in named.items()}
     expected = {
         name: parse(item.expect, item.folder) for name, item in named.items() if item.expect
@@ -123,7 +123,7 @@ def _chosen(module: Module, name: str) -> Function:
     raise UsageError(f"{module.source} has {len(module)} kernels", hint=f"--kernel: {names}")
 
 
-def _ordered(kernel: Function, given: Mapping[str, Planned]) -> dict[str, Planned]:
+def ordered(kernel: Function, given: Mapping[str, Planned]) -> dict[str, Planned]:
     """The arguments in the kernel's order. Raises UnknownName, LaunchError for a missing one."""
     if given and all(name.startswith("@") for name in given):
         return dict(given)
@@ -148,13 +148,13 @@ def _ordered(kernel: Function, given: Mapping[str, Planned]) -> dict[str, Planne
 
 def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[str, Any]) -> None:
     if any(name.startswith("@") for name in values):
-        segment, memory = _segment(kernel, values)
+        segment, memory = segment_of(kernel, values)
         kernel(grid, block, segment, dynamic_lds=plan.dynamic_lds, memory=memory)
     else:
         kernel(grid, block, *values.values(), dynamic_lds=plan.dynamic_lds)
 
 
-def _segment(kernel: Function, values: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
+def segment_of(kernel: Function, values: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
     """The argument segment of values named by their offset, and the arrays among them."""
     data, memory = bytearray(), []
     for name, value in values.items():
@@ -236,4 +236,12 @@ def _compared(actual: np.ndarray, expected: np.ndarray, planned: Planned) -> Com
     return Comparison(len(different), largest, index, *sample, planned.rtol, planned.atol)
 
 
-__all__ = ["ArrayResult", "Comparison", "Execution", "RunOptions", "execute_code"]
+__all__ = [
+    "ArrayResult",
+    "Comparison",
+    "Execution",
+    "RunOptions",
+    "execute_code",
+    "ordered",
+    "segment_of",
+]

@@ -13,8 +13,11 @@ from wavecast.errors import InputError, NothingAnalysed, WavecastError
 from wavecast.isa.targets import isa_target
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
+from wavecast.pipeline.code_launches import launches_of
+from wavecast.pipeline.plan import Plan
 from wavecast.pipeline.result import Choice, ExplainReport, Explanation, Failure
 from wavecast.pipeline.selection import Selection
+from wavecast.pipeline.sequences import with_sequences
 from wavecast.pipeline.steps import Given, explain_launch, with_hint
 
 Progress = Callable[[str], None]
@@ -24,7 +27,8 @@ ProfileOf = Callable[[Launch, Device], LaunchProfile | None]
 
 @dataclass(frozen=True, slots=True)
 class ExplainOptions:
-    """How a run treats its input. `grid` and `block` are for code without captured launches."""
+    """How a run treats its input. `grid`, `block`, `dynamic_lds` and `plan` are for code that no
+    script launches."""
 
     script_args: tuple[str, ...] = ()
     kernels: str = ""
@@ -37,7 +41,14 @@ class ExplainOptions:
     block: tuple[int, int, int] | None = None
     dynamic_lds: int = 0
     compiler_options: tuple[str, ...] = ()
+    plan: Plan = field(default_factory=Plan)
+    """The arguments of the launch; its grid, block and dynamic LDS where the fields state none."""
     given: Given = field(default_factory=Given)
+
+    @property
+    def launch_plan(self) -> Plan:
+        """The launch of code that no script launches."""
+        return Plan("", self.grid, self.block, self.dynamic_lds).over(self.plan)
 
 
 def _silent(_: str) -> None:
@@ -114,6 +125,7 @@ def explain_launches(
                 failures.append(
                     Failure(code.kernel, device.target, "analyze", error.message, error.hint)
                 )
+    explanations = with_sequences(explanations, given.disabled_rules)
     order = {device.id: index for index, device in enumerate(selection.devices)}
     first: dict[str, int] = {}
     for explanation in explanations:
@@ -171,12 +183,18 @@ def _explain_code(
             continue
         names.update(code.kernel for code in codes)
         matching = _matching(codes, options.kernels)
-        if not options.dynamic_lds and any(c.origin == "elf" and c.is_amd for c in matching):
+        if not options.launch_plan.dynamic_lds and any(
+            c.origin == "elf" and c.is_amd for c in matching
+        ):
             notes.append(
                 f"{path.name}: a code object has no dynamic LDS; give a launch's with --lds"
             )
-        launches = [_bare_launch(code, options) for code in matching]
-        found, more = explain_launches(launches, selection, options.given, progress)
+        device = selection.on(target)[0]
+        stated = launches_of(matching, options.launch_plan, device, sample=options.sample)
+        failures.extend(stated.refused)
+        found, more = explain_launches(
+            stated.launches, selection, options.given, progress, stated.profile_of
+        )
         explanations.extend(found)
         failures.extend(more)
     if not explanations and len(errors) == len(selection.targets):
@@ -193,17 +211,3 @@ def _matching(codes: Sequence[CodeObject], pattern: str) -> list[CodeObject]:
     import re
 
     return [code for code in codes if not pattern or re.search(pattern, code.kernel)]
-
-
-def _bare_launch(code: CodeObject, options: ExplainOptions) -> Launch:
-    """A launch of code whose caller is not known: only grid and block, if given."""
-    block = options.block or (code.workgroup_size, 1, 1)
-    size = block[0] * block[1] * block[2]
-    if size:
-        code = replace(code, workgroup_size=size)
-    return Launch(
-        code,
-        options.grid or (0, 0, 0),
-        block,
-        dynamic_lds=options.dynamic_lds or code.dynamic_lds,
-    )

@@ -12,11 +12,11 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError
 from wavecast.model.profile import LaunchProfile
+from wavecast.pipeline.fixing import Fixing, with_outcomes
 from wavecast.pipeline.prediction import predict_launch
-from wavecast.pipeline.replication import replication
 from wavecast.pipeline.result import Explanation
-from wavecast.pipeline.speedups import with_speedups
 from wavecast.rules.finding import RuleInput
+from wavecast.rules.replication import replication
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,10 @@ def explain_launch(
         mall_resident=given.mall_resident,
     )
     if found.profile is not None and found.prediction is not None:
-        findings = with_speedups(findings, found.profile, device, found.prediction)
+        fixing = Fixing(
+            launch, device, analysis, found.profile, found.prediction.seconds, given.mall_resident
+        )
+        findings = with_outcomes(findings, fixing)
     return Explanation(code, device, launch, analysis, roofline, findings, subject.program, found)
 
 

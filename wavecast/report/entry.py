@@ -21,10 +21,12 @@ from wavecast.documents.kernel import (
     MemoryInstructionJson,
     NextStepJson,
     OccupancyJson,
+    OutcomeJson,
     ParameterJson,
     PressureJson,
     PressurePeakJson,
     RegistersJson,
+    ResourceUseJson,
     RooflineJson,
     StepJson,
     WaitJson,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation
     from wavecast.model.bounds import Ceiling, Roofline
     from wavecast.pipeline.result import Explanation
+    from wavecast.rules.fix import Outcome
 
 
 def kernel_entry(explanation: Explanation, label: str) -> KernelJson:
@@ -69,10 +72,25 @@ def kernel_entry(explanation: Explanation, label: str) -> KernelJson:
         prediction=prediction.entry(explanation.predicted.prediction),
         prediction_why_not=explanation.predicted.why_not,
         findings=[
-            FindingJson.of(finding, **_location(finding.location))
+            FindingJson.of(
+                finding,
+                outcome=_outcome(finding.outcome),
+                lines=summary.lines_of(finding),
+                **_location(finding.location),
+            )
             for finding in summary.sorted_findings(explanation.findings)
         ],
         extra=plain(analysis.extra),
+    )
+
+
+def _outcome(outcome: Outcome | None) -> OutcomeJson | None:
+    if outcome is None:
+        return None
+    return OutcomeJson.of(
+        outcome,
+        before=ResourceUseJson.of(outcome.before),
+        after=None if outcome.after is None else ResourceUseJson.of(outcome.after),
     )
 
 

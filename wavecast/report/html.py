@@ -18,6 +18,7 @@ from markupsafe import Markup
 from wavecast.model.prediction import FIDELITIES
 from wavecast.report import (
     accesses,
+    finding_words,
     listing,
     prediction,
     pressure_plot,
@@ -83,6 +84,7 @@ def environment() -> jinja2.Environment:
         prediction=prediction,
         pressure_plot=pressure_plot,
         roofline_plot=roofline_plot,
+        finding_words=finding_words,
         summary=summary,
         units=units,
         words=words,

@@ -124,10 +124,12 @@ def severity_counts(findings: Sequence[Finding]) -> dict[str, int]:
 
 
 def sorted_findings(findings: Sequence[Finding]) -> list[Finding]:
-    """Gravest first, then by source line, then by rule."""
+    """Errors, then by the time that their fixes save, by severity, by source line and by rule."""
     return sorted(
         findings,
         key=lambda f: (
+            f.severity != "error",
+            -(f.time_saved or 0.0),
             SEVERITIES.index(f.severity),
             f.location.outermost.line if f.location else 1 << 30,
             f.rule,
@@ -138,6 +140,12 @@ def sorted_findings(findings: Sequence[Finding]) -> list[Finding]:
 def line_of(location: SourceLocation | None) -> int | None:
     """The line in the kernel's own body; None when unknown and for code the compiler made."""
     return (location.outermost.line or None) if location is not None else None
+
+
+def lines_of(finding: Finding) -> list[int]:
+    """The lines of the kernel's body that a finding is about, in order."""
+    locations = finding.locations or (finding.location,)
+    return sorted({line for location in locations if (line := line_of(location)) is not None})
 
 
 def pipes_by_cost(loop: LoopAnalysis) -> list[tuple[str, float]]:

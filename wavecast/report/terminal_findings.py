@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.report import source, summary, words
+from wavecast.report import finding_words, source, summary
 from wavecast.report.terminal_text import SEVERITY_STYLE, heading, safe
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def _finding(explanation: Explanation, finding: Finding, *, brief: bool) -> Text
         (finding.severity, SEVERITY_STYLE[finding.severity]), " ", (safe(finding.rule), "bold")
     )
     location = finding.location
-    if location is not None:
-        text.append(f" {words.where(location)}")
+    if where := finding_words.lines(finding):
+        text.append(f" {where}")
     text.append(f": {safe(finding.message)}")
-    if finding.time_saved is not None:
-        text.append(f" (up to {finding.time_saved:.0%} of the time)", style="bold")
+    if effect := finding_words.effect(finding):
+        text.append(f" ({effect})", style="bold")
     if not brief:
         if location is not None:
             outer = location.outermost
@@ -58,4 +58,6 @@ def _finding(explanation: Explanation, finding: Finding, *, brief: bool) -> Text
             text.append(f"\n{safe(finding.evidence)}", style="dim")
     if finding.advice:
         text.append("\n→ ", style="green").append(safe(finding.advice))
+    if cost := finding_words.cost(finding):
+        text.append(f"\n{cost}", style="dim")
     return text

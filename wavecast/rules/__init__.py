@@ -6,13 +6,18 @@ first used, so importing this package costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
 from wavecast.errors import UnknownName
 from wavecast.rules.finding import Finding, Rule, RuleInput, Severity
+from wavecast.rules.fix import together
+
+MOST_SHOWN: Final = 2
+"""Messages of merged findings that are shown in full."""
 
 RULES: Final = MappingProxyType(
     {
@@ -21,6 +26,8 @@ RULES: Final = MappingProxyType(
         "hazard": "wavecast.rules.hazard",
         "register-spills": "wavecast.rules.register_spills",
         "occupancy-one-step-away": "wavecast.rules.occupancy_step",
+        "interleaved-pairs": "wavecast.rules.interleaved",
+        "unaligned-stride": "wavecast.rules.unaligned_stride",
         "narrow-global-access": "wavecast.rules.narrow_global",
         "uncoalesced-global": "wavecast.rules.uncoalesced_global",
         "no-buffer-loads": "wavecast.rules.no_buffer_loads",
@@ -38,8 +45,14 @@ RULES: Final = MappingProxyType(
         "accumulator-copies": "wavecast.rules.accumulator_copies",
         "division-in-loop": "wavecast.rules.division",
         "transcendental-bound-loop": "wavecast.rules.transcendental",
+        "contended-atomics": "wavecast.rules.contended_atomics",
+        "barrier-heavy-loop": "wavecast.rules.barriers",
+        "64-bit-addresses": "wavecast.rules.wide_addresses",
+        "replicated-work": "wavecast.rules.replicated_work",
+        "padding-costs-occupancy": "wavecast.rules.padding_occupancy",
         "grid-too-small": "wavecast.rules.grid_too_small",
         "partial-last-wave": "wavecast.rules.partial_wave",
+        "launch-bound": "wavecast.rules.sequences",
     }
 )
 
@@ -62,7 +75,8 @@ def all_rules() -> tuple[Rule, ...]:
 def check(
     subject: RuleInput, only: Collection[str] | None = None, disabled: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """The findings of the rules, the most severe first, then by source line.
+    """The findings of the rules, the most severe first, then by source line. Equal ones are one,
+    and what a more specific rule (earlier in the registry) explains is not found again.
 
     `only` names the rules to run (all by default), `disabled` the rules to skip. A rule that raises
     an exception becomes an `error` finding with its name; the other rules still run. Raises
@@ -74,7 +88,56 @@ def check(
     for name in RULES:
         if (only is None or name in only) and name not in disabled:
             found += _run(rule(name), subject)
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(_merged(_uncovered(found)), key=_order))
+
+
+def _uncovered(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings about instructions that no finding of a rule before theirs explains."""
+    kept: list[Finding] = []
+    known: dict[str, set[int]] = {}
+    for finding in findings:
+        others = (covered for rule, covered in known.items() if rule != finding.rule)
+        if finding.covers and finding.covers <= set().union(*others):
+            continue
+        kept.append(finding)
+        known.setdefault(finding.rule, set()).update(finding.covers)
+    return kept
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings of a rule with the same advice as one, at all their lines."""
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.rule, finding.severity, finding.advice), []).append(finding)
+    return [_joined(group) for group in groups.values()]
+
+
+def _joined(group: Sequence[Finding]) -> Finding:
+    if len(group) == 1:
+        return group[0]
+    first = group[0]
+    locations = [known for f in group for known in f.locations or (f.location,) if known]
+    messages = dict.fromkeys(finding.message for finding in group)
+    evidence = dict.fromkeys(finding.evidence for finding in group)
+    return replace(
+        first,
+        message=_listed(list(messages)),
+        evidence=_listed(list(evidence)),
+        locations=tuple(locations),
+        fixes=tuple(
+            joined
+            for fixes in zip(*(finding.fixes for finding in group), strict=False)
+            if (joined := together(fixes)) is not None
+        ),
+        covers=frozenset().union(*(finding.covers for finding in group)),
+    )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The first texts, and how many more there are."""
+    shown = "; ".join(texts[:MOST_SHOWN])
+    more = len(texts) - MOST_SHOWN
+    return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def _run(entry: Rule, subject: RuleInput) -> list[Finding]:

@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.compile.ttgir import IrModule, Operation
 from wavecast.isa.instruction import SourceLocation
+from wavecast.rules.finding import RuleInput
+from wavecast.rules.loops import GLOBAL_SPACES
+from wavecast.rules.triton_slice import access
+from wavecast.rules.triton_stages import module, module_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +63,57 @@ def group(
         line = (location.file, location.line) if location is not None else None
         groups.setdefault((line, item.kind, item.argument, item.loop), []).append(item)
     return [AccessGroup(tuple(items)) for items in groups.values()]
+
+
+def at_lines(
+    instructions: Iterable[MemoryInstruction], locations: Iterable[SourceLocation], kind: str
+) -> list[MemoryInstruction]:
+    """The accesses to device memory of a kind whose source lines are among those of `locations`."""
+    wanted = {(location.outermost.file, location.outermost.line) for location in locations}
+    found = []
+    for item in instructions:
+        outer = item.location.outermost if item.location is not None else None
+        if (
+            outer is not None
+            and item.space in GLOBAL_SPACES
+            and item.kind.startswith(kind)
+            and (outer.file, outer.line) in wanted
+        ):
+            found.append(item)
+    return found
+
+
+def operations_at(parsed: IrModule, found: AccessGroup) -> list[Operation]:
+    """The loads or stores of TTIR on the line of a group."""
+    location = found.location
+    return [
+        operation
+        for operation in parsed.named(f"tt.{found.first.kind}")
+        if location is not None
+        and operation.location is not None
+        and (operation.location.file, operation.location.line) == (location.file, location.line)
+    ]
+
+
+def operation_of(subject: RuleInput, found: AccessGroup) -> Operation | None:
+    """The TTIR operation on the group's line (and of its argument) that the instructions are of."""
+    parsed, sliced = module(subject, "ttir"), module_slices(subject, "ttir")
+    if parsed is None or sliced is None:
+        return None
+    candidates = operations_at(parsed, found)
+    for operation in candidates:
+        names = {arg.name for arg in sliced.of(access(operation).address) if arg.is_pointer}
+        if found.first.argument in names:
+            return operation
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def stride_names(subject: RuleInput, argument: str) -> frozenset[str]:
+    """Names of the numbers of a launch that are strides of a tensor, by their values."""
+    launch = subject.launch
+    if launch is None:
+        return frozenset()
+    strides = {
+        step for item in launch.arguments if item.name == argument for step in item.strides
+    } - {0, 1}
+    return frozenset(name for name, value in launch.scalars.items() if value in strides)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wavecast.rules.changes import free, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loops, loop_instructions
+from wavecast.rules.settings import more_warps
 from wavecast.rules.wording import at_line, lines
 
 NAME = "accumulator-copies"
@@ -27,6 +29,12 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         if len(copies) < max(COPIES, SHARE * len(body)):
             continue
         registers = subject.analysis.registers
+        advice = (
+            "Lower the register need so that accumulators and operands fit the ordinary VGPRs: a "
+            "smaller tile, or more warps where a wave may hold more. Values that vector "
+            "instructions touch every iteration (a rescaled accumulator) cost two copies each "
+            "while they live in AGPRs."
+        )
         yield Finding(
             rule=NAME,
             severity="warning",
@@ -35,10 +43,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             evidence=f"{len(copies)} of {len(body):,} instructions, at "
             f"{lines(item.location for item in copies)}; the kernel uses "
             f"{registers.vgpr} VGPRs and {registers.agpr} AGPRs",
-            advice="Lower the register need so that accumulators and operands fit the ordinary "
-            "VGPRs: a smaller tile, or more warps where a wave may hold more. Values that "
-            "vector instructions touch every iteration (a rescaled accumulator) cost two "
-            "copies each while they live in AGPRs.",
+            advice=advice,
+            fixes=(*more_warps(subject), simulated(advice, free, (i.index for i in copies))),
             location=copies[0].location or loop.location,
             instruction=copies[0].index,
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from wavecast.compile.ttgir import Operation, tensors
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.triton_slice import TritonSlices, uses
-from wavecast.rules.triton_stages import module, module_slices
+from wavecast.rules.fix import Fix, Recompiled
+from wavecast.rules.specialise import with_constants
+from wavecast.rules.triton_slice import FunctionArgument, TritonSlices, uses
+from wavecast.rules.triton_stages import module, module_slices, stage
 from wavecast.rules.wording import count, lines, listed
 
 NAME = "division-in-loop"
@@ -30,6 +32,10 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         return
     divisors = sliced.of(value for operation in divisions for value in uses(operation)[1:2])
     names = listed(arg.name for arg in divisors) or "a run-time value"
+    advice = (
+        f"Make {names} a tl.constexpr (a constant divisor becomes a multiply), or step quotient "
+        "and remainder with the loop instead of dividing again."
+    )
     yield Finding(
         rule=NAME,
         severity="note",
@@ -37,10 +43,23 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         evidence=f"at {lines(operation.location for operation in divisions)}, per element of a "
         "tile; GPUs have no integer divider: each becomes dozens of "
         "vector instructions, more for 64 bits",
-        advice=f"Make {names} a tl.constexpr (a constant divisor becomes a multiply), or step "
-        "quotient and remainder with the loop instead of dividing again.",
+        advice=advice,
         location=divisions[0].location,
+        locations=tuple(item.location for item in divisions if item.location is not None),
+        fixes=_fixes(subject, advice, divisors),
     )
+
+
+def _fixes(
+    subject: RuleInput, advice: str, divisors: Sequence[FunctionArgument]
+) -> tuple[Fix, ...]:
+    """The kernel with the divisors as constants, where the launch knows them."""
+    values = subject.launch.scalars if subject.launch is not None else {}
+    known = {arg.name: values.get(arg.name) for arg in divisors if not arg.is_pointer}
+    if not known or not all(isinstance(value, int) for value in known.values()):
+        return ()
+    numbers = {name: int(value or 0) for name, value in known.items()}
+    return (Fix(advice, Recompiled(with_constants(stage(subject, "ttir"), numbers))),)
 
 
 def _by_runtime_value(sliced: TritonSlices, division: Operation) -> bool:

@@ -12,13 +12,19 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
 from wavecast.model.bounds import Roofline
+from wavecast.rules.fix import Fix, Outcome
 
 Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of a rule: `evidence` has the facts, `advice` what to change."""
+    """A finding of a rule: `evidence` has the facts, `advice` what to change.
+
+    `fixes` are changes whose time can be predicted, in the order in which to try them; the best
+    one's advice replaces `advice`. `locations` are the lines of a finding merged from several.
+    `covers` are the instructions it explains: findings about nothing else are left out.
+    """
 
     rule: str
     severity: Severity
@@ -28,8 +34,12 @@ class Finding:
     location: SourceLocation | None = None
     instruction: int | None = None
     time_saved: float | None = None
-    """The largest fraction of the predicted time that a fix can save, from a simulation of the
-    launch without the problem. None without a simulation."""
+    """The fraction of the predicted time that its fix saves; None where that is not predicted."""
+    fixes: tuple[Fix, ...] = ()
+    outcome: Outcome | None = None
+    """The predicted effect of the fix that is advised."""
+    locations: tuple[SourceLocation, ...] = ()
+    covers: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wavecast.analyze.charges import Charges
 from wavecast.analyze.result import LoopAnalysis
@@ -12,11 +13,13 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, Role, Space
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.waits import wait_counters
+from wavecast.rules.changes import prefetched, simulated, unrolled
 from wavecast.rules.finding import Finding, Rule, RuleInput
+from wavecast.rules.fix import Fix, Recompiled
 from wavecast.rules.loops import hot_loops, loop_analysis
 from wavecast.rules.rates import bytes_per_clock, placement
 from wavecast.rules.triton_pipeline import dot_loops
-from wavecast.rules.triton_stages import module
+from wavecast.rules.triton_stages import module, stage
 from wavecast.rules.wording import at_line, count, size
 
 NAME = "full-wait-in-loop"
@@ -50,9 +53,27 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         exposure = _worst(program, loop, charges)
         if analysis is None or exposure is None:
             continue
+        analysis = _as_launched(subject, analysis)
         hidden = exposure.cycles + _others(subject, analysis)
-        if _is_slow(subject, analysis, hidden):
+        if _is_slow(subject, analysis, hidden) or _not_pipelined(subject, analysis):
             yield _finding(subject, loop, analysis, exposure, hidden)
+
+
+def _as_launched(subject: RuleInput, loop: LoopAnalysis) -> LoopAnalysis:
+    """The loop with no more waves than the launch has for each SIMD."""
+    limits = placement(subject)
+    if subject.launch is None or limits.units is None:
+        return loop
+    occupancy = subject.analysis.occupancy
+    waves = math.prod(subject.launch.grid) * occupancy.waves_per_workgroup
+    most = max(1, -(-waves // (limits.units * limits.simds)))
+    return replace(loop, waves_per_simd=min(loop.waves_per_simd, most))
+
+
+def _not_pipelined(subject: RuleInput, loop: LoopAnalysis) -> bool:
+    """Whether Triton was told not to pipeline a loop with matrix instructions."""
+    stages = subject.code.options.get("num_stages")
+    return loop.matrix_density > 0 and isinstance(stages, int) and stages < 2
 
 
 def _is_slow(subject: RuleInput, loop: LoopAnalysis, hidden: float) -> bool:
@@ -139,6 +160,7 @@ def _finding(
     matrix = analysis.matrix_density > 0
     level = "L2" if matrix else "memory"
     latency, source = _latency(subject.device, "lat_l2" if matrix else "lat_dram")
+    advice = _advice(subject, matrix)
     return Finding(
         rule=NAME,
         severity="warning" if matrix else "note",
@@ -147,17 +169,31 @@ def _finding(
         f"loads; with {count(analysis.waves_per_simd, 'wave')} per SIMD {hidden:.0f} of about "
         f"{latency:.0f} clocks of {level} latency are covered ({source}); a wave has "
         f"{size(analysis.bytes_global)} in flight per iteration",
-        advice=_advice(subject, matrix),
+        advice=advice,
+        fixes=_fixes(subject, advice, exposure.wait.index, matrix=matrix),
         location=exposure.wait.location or loop.location,
+        locations=tuple(
+            location for location in (exposure.wait.location, loop.location) if location is not None
+        ),
         instruction=exposure.wait.index,
     )
+
+
+def _fixes(subject: RuleInput, advice: str, wait: int, *, matrix: bool) -> tuple[Fix, ...]:
+    """Pipelined by Triton where it is not; else simulated with the loads of earlier
+    iterations outstanding: of one with matrix instructions, of three without."""
+    stages, text = subject.code.options.get("num_stages"), stage(subject, "ttir")
+    if isinstance(stages, int) and stages < 2 and text:
+        return (Fix(advice, Recompiled(text, {"num_stages": 2}), "num_stages=2"),)
+    return (simulated(advice, prefetched if matrix else unrolled, (wait,)),)
 
 
 def _advice(subject: RuleInput, matrix: bool) -> str:
     if subject.code.origin != "triton":
         return (
-            "Load the next iteration's data into a second set of registers (or LDS buffer) before "
-            "computing on this one's, so that the wait is for older loads only."
+            "Have the loads of several iterations in flight: unroll the loop by four with all "
+            "loads first, or load the next iteration's data into a second set of registers (or "
+            "LDS buffer) before computing on this one's."
         )
     if matrix:
         return _pipeline_advice(subject)

@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from wavecast.model.reshaping import split_loop
+from wavecast.model.simulation import LaunchTiming
+from wavecast.model.whatif import Changes
+from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
+from wavecast.rules.fix import Array, Fix
 from wavecast.rules.rates import placement
+from wavecast.rules.wording import at_line
 
 NAME = "grid-too-small"
 
@@ -35,7 +41,32 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         f"{100 * workgroups / limits.units:.0f} % of {subject.device.name} has work",
         advice=split,
         location=subject.kernel_location,
+        fixes=tuple(_fixes(subject, workgroups, limits.units, split)),
     )
+
+
+def _fixes(subject: RuleInput, workgroups: int, units: int, advice: str) -> Iterator[Fix]:
+    """The iterations of the outermost loop with the most divided among workgroups that fill the
+    device, and their results added by a second kernel."""
+    known = [
+        loop
+        for loop in subject.analysis.loops
+        if loop.depth == 1 and loop.trip_count is not None and loop.trip_count >= 2
+    ]
+    if not known or subject.program is None:
+        return
+    analysis, loop = subject.analysis, max(known, key=lambda found: found.trip_count or 0.0)
+    parts = 1 << min(int(math.log2(units / workgroups)), int(math.log2(loop.trip_count or 2.0)))
+    if parts < 2:
+        return
+    stored = sum(written for _, written in analysis.requested_bytes.values())
+
+    def split(changes: Changes, chosen: Array) -> LaunchTiming:
+        del chosen
+        return split_loop(changes.simulation, analysis, loop.index, parts, stored)
+
+    text = f"{advice} Simulated: {parts} workgroups for each of now{at_line(loop.location)}."
+    yield simulated(text, split)
 
 
 RULE = Rule(

@@ -1,4 +1,4 @@
-"""LDS accesses of a hot loop whose lanes meet in the same banks."""
+"""LDS accesses whose lanes meet in the same banks."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.analyze.values.banks import phases
+from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.opcode import Opcode
-from wavecast.rules.accesses import group
+from wavecast.rules.accesses import AccessGroup, group
+from wavecast.rules.changes import contiguous, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
+from wavecast.rules.fix import Fix, Recompiled
+from wavecast.rules.hip_source import SharedArray, arrays_at, padded
 from wavecast.rules.loops import hot_loops, pipe_share
+from wavecast.rules.wording import count
 
 NAME = "lds-bank-conflicts"
 
@@ -22,37 +27,99 @@ DERIVED_SLOWDOWN = 4.0
 _WORDS = {"spec": "documented", "measured": "measured", "derived": "derived"}
 """Status of phases -> the word for it."""
 
+BANK_BYTES = 4
+"""Bytes of a bank's word."""
+
+_BYTES = {"char": 1, "__half": 2, "_Float16": 2, "short": 2, "__hip_bfloat16": 2, "double": 8}
+"""Bytes of the element types that are not 4 bytes."""
+
 RELEVANT = 0.25
 BINDING = 0.5
 """LDS cycles as a share of the busiest pipe's, from which on the rule speaks, and warns."""
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
+    loops = hot_loops(subject)
+    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in loops}
     for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
-        share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
+        loop = found.first.loop
+        share = shares.get(loop, 0.0) if loop is not None else _straight_share(subject)
         if share < RELEVANT:
             continue
-        worst = max(found.instructions, key=lambda item: item.conflict_ways or 0)
-        stride = f", lanes {worst.stride} bytes apart" if worst.stride is not None else ""
-        status = _status(subject, worst)
-        sure = status != "derived"
-        yield Finding(
-            rule=NAME,
-            severity="warning" if share >= BINDING and sure else "note",
-            message=f"LDS {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
-            "bank conflicts",
-            evidence=f"{found.mnemonics}{stride}; which lanes are served together is "
-            f"{_WORDS[status]}; the LDS pipe needs {100 * share:.0f} % of the cycles of the "
-            "busiest pipe",
-            advice=_advice(subject),
-            location=found.location,
-            instruction=worst.index,
-        )
+        yield _finding(subject, found, share)
+
+
+def _straight_share(subject: RuleInput) -> float:
+    """LDS cycles as a share of the busiest pipe's in a kernel whose LDS accesses are in no loop, 0
+    for another kernel."""
+    if any(item.space == "lds" and item.loop is not None for item in subject.analysis.memory):
+        return 0.0
+    cycles: dict[str, float] = {}
+    for line in subject.analysis.lines:
+        for pipe, clocks in line.cycles.items():
+            cycles[pipe] = cycles.get(pipe, 0.0) + clocks
+    return cycles.get("lds", 0.0) / max(cycles.values(), default=1.0)
+
+
+def _finding(subject: RuleInput, found: AccessGroup, share: float) -> Finding:
+    worst = max(found.instructions, key=lambda item: item.conflict_ways or 0)
+    stride = f", lanes {worst.stride} bytes apart" if worst.stride is not None else ""
+    status = _status(subject, worst)
+    sure = status != "derived"
+    fixes = tuple(_fixes(subject, found))
+    return Finding(
+        rule=NAME,
+        severity="warning" if share >= BINDING and sure else "note",
+        message=f"LDS {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
+        "bank conflicts",
+        evidence=f"{found.mnemonics}{stride}; which lanes are served together is "
+        f"{_WORDS[status]}; the LDS pipe needs {100 * share:.0f} % of the cycles of the "
+        "busiest pipe",
+        advice=fixes[0].advice,
+        location=found.location,
+        instruction=worst.index,
+        fixes=fixes,
+        covers=frozenset(item.index for item in found.instructions),
+    )
+
+
+def _fixes(subject: RuleInput, found: AccessGroup) -> Iterator[Fix]:
+    """Padding where the source shows the array, with an odd number of banks or 16 bytes per row;
+    and no conflicts at all, which swizzling reaches without more LDS."""
+    code, location = subject.code, found.location
+    line = location.outermost.line if location is not None else 0
+    for array in arrays_at(code, line) if _can_be_padded(found) else ():
+        if array.rank < 2:
+            continue
+        width = _element_bytes(array.type)
+        for elements in dict.fromkeys((max(1, BANK_BYTES // width), max(1, 16 // width))):
+            yield Fix(
+                f"Pad the rows of {array.name} by {count(elements, 'element')}: "
+                f"{array.type} {array.name}[…][{_size(code, array)} + {elements}].",
+                Recompiled(padded(code.source_text, array, elements)),
+                "padding",
+            )
+    instructions = (item.index for item in found.instructions)
+    yield simulated(_advice(subject), contiguous, instructions, "swizzling")
+
+
+def _can_be_padded(found: AccessGroup) -> bool:
+    """Whether padding can help: the lanes are in different rows."""
+    return all(item.pattern != "broadcast" for item in found.instructions)
+
+
+def _size(code: CodeObject, array: SharedArray) -> str:
+    return code.source_text[array.start : array.end].strip()
+
+
+def _element_bytes(type_: str) -> int:
+    """Bytes of an element of a C++ type, those of a bank where it is not one of the registry."""
+    known = _BYTES.get(type_.removeprefix("const ").removeprefix("unsigned "))
+    return known or BANK_BYTES
 
 
 def _conflicts(subject: RuleInput, item: MemoryInstruction) -> bool:
-    if item.space != "lds" or item.conflict_ways is None or item.loop is None:
+    if item.space != "lds" or item.conflict_ways is None:
         return False
     least = DERIVED_SLOWDOWN if _status(subject, item) == "derived" else KNOWN_SLOWDOWN
     return item.conflict_ways >= least
@@ -85,8 +152,8 @@ def _advice(subject: RuleInput) -> str:
             "or a multiple), operands that are contiguous in K, or kpack on gfx942."
         )
     return (
-        "Pad each row of the shared array by 16 bytes, or XOR the column with the row number "
-        "(swizzle) on both the store and the load."
+        "XOR the column with the row number (swizzle) on both the store and the load: it removes "
+        "the conflicts without more LDS, which padding of the rows needs."
     )
 
 
@@ -100,8 +167,10 @@ of one bank at the same time wait for each other. Which lanes are served togethe
 instruction's width and the chip; it is measured or documented for wide reads of CDNA and derived
 elsewhere.
 
-Fires in innermost loops when an access takes at least {KNOWN_SLOWDOWN:g} times as long as without
-conflicts ({DERIVED_SLOWDOWN:g} times where the groups are derived) and the LDS pipe needs at least
-a quarter of the cycles of the busiest pipe; `warning` from half, where the groups are known.""",
+Fires in innermost loops, or anywhere in a kernel whose LDS accesses are in no loop, when an
+access takes at least {KNOWN_SLOWDOWN:g} times as long as without conflicts
+({DERIVED_SLOWDOWN:g} times where the groups are derived) and the LDS pipe needs at least a quarter
+of the cycles of the busiest pipe; `warning` from half, where the groups are known. For HIP the fix
+is predicted by compiling the kernel with padded rows, else by simulating it without conflicts.""",
     check=_check,
 )

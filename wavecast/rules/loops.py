@@ -75,6 +75,12 @@ def pipe_share(subject: RuleInput, loop: Loop, pipe: str) -> float:
     return analysis.cycles.get(pipe, 0.0) / max(analysis.cycles.values())
 
 
+def of_class(program: Program | None, name: str) -> list[int]:
+    """Indices of the instructions whose cost class begins with a name."""
+    instructions = program.instructions if program is not None else ()
+    return [item.index for item in instructions if item.opcode.cost_class.startswith(name)]
+
+
 def hot_loop_analyses(subject: RuleInput) -> tuple[LoopAnalysis, ...]:
     """The analyses of the hot loops; without a program, of every loop."""
     if subject.program is None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from wavecast.analyze.result import MemoryInstruction
-from wavecast.compile.ttgir import IrModule, Operation
-from wavecast.rules.accesses import AccessGroup, group
+from wavecast.model.reshaping import wider_lanes
+from wavecast.model.simulation import LaunchTiming
+from wavecast.model.whatif import Changes
+from wavecast.rules.accesses import AccessGroup, group, operation_of, operations_at, stride_names
+from wavecast.rules.changes import simulated, widened
 from wavecast.rules.finding import Finding, Rule, RuleInput
+from wavecast.rules.fix import Array, Fix, Recompiled
 from wavecast.rules.loops import GLOBAL_SPACES, matters
+from wavecast.rules.specialise import DIVISOR, multiple, specialised
 from wavecast.rules.triton_slice import FunctionArgument, access
-from wavecast.rules.triton_stages import module, module_slices
+from wavecast.rules.triton_stages import module, module_slices, stage
 from wavecast.rules.wording import count, listed
 
 NAME = "narrow-global-access"
@@ -18,11 +24,17 @@ NAME = "narrow-global-access"
 NARROW_BYTES = 4
 """An access of at most this many bytes per lane is narrow; 16 is the widest."""
 
+WORD = 4
+"""Bytes per lane from which on contiguous lanes use whole cache lines: only a note."""
+
 SHARE = 0.1
 """Least share of the bytes its loop moves."""
 
 ROWS = 4
 """Cache lines per ideal one up to which an irregular access is rows of a tile, not a gather."""
+
+SMALL = 2
+"""Bytes of an element that is too small for one thread each."""
 
 REPEATS = 4
 """Narrow instructions of one source line from which on the rule speaks."""
@@ -30,7 +42,10 @@ REPEATS = 4
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, _is_narrow):
-        if found.count < REPEATS or not matters(subject, found.first):
+        if _is_single(subject, found):
+            yield _single(subject, found)
+            continue
+        if found.count < REPEATS * _operations(subject, found) or not matters(subject, found.first):
             continue
         if _share(subject, found) < SHARE:
             continue
@@ -39,6 +54,52 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         if found.first.pattern == "irregular" and _is_gather(subject, found):
             continue
         yield _finding(subject, found)
+
+
+def _is_single(subject: RuleInput, found: AccessGroup) -> bool:
+    """Whether each thread of a HIP kernel moves one small element, next to its neighbours'."""
+    return (
+        subject.code.origin == "hip"
+        and found.count < REPEATS
+        and found.widest <= SMALL
+        and matters(subject, found.first)
+        and all(item.pattern == "contiguous" for item in found.instructions)
+        and _share(subject, found) >= SHARE
+    )
+
+
+def _single(subject: RuleInput, found: AccessGroup) -> Finding:
+    verb, element = found.first.kind, found.widest
+    factor = 16 // element
+    alike = [item.index for item in subject.analysis.memory if _is_narrow(item)]
+    advice = (
+        f"Let each thread handle {factor} neighbouring elements through one 16-byte vector type "
+        "(uint4, an ext_vector_type), with as many fewer threads."
+    )
+
+    analysis, loop = subject.analysis, found.first.loop
+
+    def wide(changes: Changes, chosen: Array) -> LaunchTiming:
+        return wider_lanes(changes.simulation, chosen, factor, analysis, loop)
+
+    return Finding(
+        rule=NAME,
+        severity="warning",
+        message=f"each thread {verb}s one element of {count(element, 'byte')}",
+        evidence=f"{found.mnemonics}; a thread can move 16 bytes with one instruction, and has to "
+        "compute as many addresses for one as for all",
+        advice=advice,
+        location=found.location,
+        instruction=found.first.index,
+        fixes=(simulated(advice, wide, alike),),
+        covers=frozenset(item.index for item in found.instructions),
+    )
+
+
+def _operations(subject: RuleInput, found: AccessGroup) -> int:
+    """How many loads or stores of the source the group is of: an unrolled line has several."""
+    parsed = module(subject, "ttir")
+    return max(1, len(operations_at(parsed, found))) if parsed is not None else 1
 
 
 def _share(subject: RuleInput, found: AccessGroup) -> float:
@@ -83,28 +144,16 @@ def _fills_lines(item: MemoryInstruction) -> bool:
 def _is_synthetic(subject: RuleInput, found: AccessGroup) -> bool:
     """Whether the source has no such access here: the loads of an atomic's retry loop, say."""
     parsed, location = module(subject, "ttir"), found.location
-    return parsed is not None and location is not None and not _candidates(parsed, found)
+    return parsed is not None and location is not None and not operations_at(parsed, found)
 
 
 def _is_gather(subject: RuleInput, found: AccessGroup) -> bool:
     """Whether the address comes from another load."""
-    operation, sliced = _operation(subject, found), module_slices(subject, "ttir")
+    operation, sliced = operation_of(subject, found), module_slices(subject, "ttir")
     if operation is None or sliced is None:
         return False
     address = access(operation).address
     return any(item.name == "tt.load" for item in sliced.operations(address))
-
-
-def _candidates(parsed: IrModule, found: AccessGroup) -> list[Operation]:
-    """The loads or stores of TTIR on the line of a group."""
-    location = found.location
-    return [
-        operation
-        for operation in parsed.named(f"tt.{found.first.kind}")
-        if location is not None
-        and operation.location is not None
-        and (operation.location.file, operation.location.line) == (location.file, location.line)
-    ]
 
 
 def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
@@ -113,36 +162,48 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     reason, advice = _cause(subject, found)
     return Finding(
         rule=NAME,
-        severity="warning",
+        severity="warning" if found.widest < WORD or _suspects(subject, found)[0] else "note",
         message=f"{verb}s{what} move {count(found.widest, 'byte')} per lane where 16 are possible",
         evidence=f"{found.mnemonics} for {count(found.bytes_per_lane, 'byte')} per lane; "
         f"{count(-(-found.bytes_per_lane // 16), '16-byte instruction')} would do{reason}",
         advice=advice,
         location=found.location,
         instruction=found.first.index,
+        fixes=_fixes(subject, found, advice),
+        covers=frozenset(item.index for item in found.instructions),
     )
+
+
+def _fixes(subject: RuleInput, found: AccessGroup, advice: str) -> tuple[Fix, ...]:
+    """Compiled with what Triton could not prove, where that is all; else simulated."""
+    instructions = frozenset(item.index for item in found.instructions)
+    wide = simulated(advice, widened, instructions)
+    unproven, role = _suspects(subject, found)
+    values = subject.launch.scalars if subject.launch is not None else {}
+    numbers = {arg.name: values.get(arg.name) for arg in unproven if not arg.is_pointer}
+    if not unproven or not all(isinstance(value, int) for value in numbers.values()):
+        return (wide,)
+    if role == "address" and not numbers.keys() <= stride_names(subject, found.first.argument):
+        return ()  # a number that is not the stride of a row cannot be padded
+    scalars = {name: multiple(int(value or 0), DIVISOR) for name, value in numbers.items()}
+    text = specialised(stage(subject, "ttir"), [arg.name for arg in unproven])
+    return (Fix(advice, Recompiled(text, scalars=scalars)),)
 
 
 def _cause(subject: RuleInput, found: AccessGroup) -> tuple[str, str]:
     """What keeps the compiler from widening (appended to the evidence), and what to change."""
-    operation = _operation(subject, found)
-    sliced = module_slices(subject, "ttir")
-    if operation is None or sliced is None:
+    if operation_of(subject, found) is None:
         return "", (
             "Let each thread handle 16 neighbouring bytes through one vector type (float4, "
             "an ext_vector_type) and align the pointer and the row stride to 16 bytes."
         )
-    used = access(operation)
-    unknown = list(sliced.unproven(used.address))
-    masked = [arg for arg in sliced.of(used.mask) if not arg.has("tt.divisibility")]
-    suspects = unknown or [arg for arg in masked if not arg.is_pointer]
+    suspects, role = _suspects(subject, found)
     if not suspects:
         return "; every argument in its address is a known multiple of 16", (
             "Give each lane neighbouring elements: a larger block or fewer warps, and "
             "tl.max_contiguous(tl.multiple_of(offsets, 16), 16) where offsets went through a "
             "modulo or a table."
         )
-    role = "address" if unknown else "mask"
     reason = (
         f"; its {role} depends on {_values(subject, suspects)}, not known to be "
         f"{'a multiple' if len(suspects) == 1 else 'multiples'} of 16"
@@ -150,17 +211,19 @@ def _cause(subject: RuleInput, found: AccessGroup) -> tuple[str, str]:
     return reason, _divisibility_advice(suspects, role)
 
 
-def _operation(subject: RuleInput, found: AccessGroup) -> Operation | None:
-    """The TTIR operation on the group's line (and of its argument) that the instructions are of."""
-    parsed, sliced = module(subject, "ttir"), module_slices(subject, "ttir")
-    if parsed is None or sliced is None:
-        return None
-    candidates = _candidates(parsed, found)
-    for operation in candidates:
-        names = {arg.name for arg in sliced.of(access(operation).address) if arg.is_pointer}
-        if found.first.argument in names:
-            return operation
-    return candidates[0] if len(candidates) == 1 else None
+def _suspects(
+    subject: RuleInput, found: AccessGroup
+) -> tuple[list[FunctionArgument], Literal["address", "mask"]]:
+    """The arguments that Triton could not prove to be aligned, and where they are used."""
+    operation, sliced = operation_of(subject, found), module_slices(subject, "ttir")
+    if operation is None or sliced is None:
+        return [], "address"
+    used = access(operation)
+    unknown = list(sliced.unproven(used.address))
+    masked = [arg for arg in sliced.of(used.mask) if not arg.has("tt.divisibility")]
+    if unknown:
+        return unknown, "address"
+    return [arg for arg in masked if not arg.is_pointer], "mask"
 
 
 def _values(subject: RuleInput, arguments: list[FunctionArgument]) -> str:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator
 
 from wavecast.analyze.result import NextStep
+from wavecast.rules.changes import one_more_resident, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loop_analyses
+from wavecast.rules.padding_occupancy import costly_padding
 from wavecast.rules.rates import placement
 from wavecast.rules.wording import listed, size
 
@@ -32,6 +34,9 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         return
     if _saturated(subject) or _starved(subject):
         return
+    if step.resource == "lds" and any(costly_padding(subject)):
+        return
+    advice = " ".join(dict.fromkeys(_advice(subject, item) for item in steps))
     pressure = subject.analysis.pressure
     location = pressure.peak_location if pressure is not None else None
     yield Finding(
@@ -40,7 +45,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         message=f"{listed(_amount(item) for item in steps)} fewer would give "
         f"{step.waves_per_simd} waves per SIMD instead of {occupancy.waves_per_simd}",
         evidence="; ".join(_share(item) for item in steps),
-        advice=" ".join(dict.fromkeys(_advice(subject, item) for item in steps)),
+        advice=advice,
+        fixes=(simulated(advice, one_more_resident),),
         location=location if step.resource == "vgpr" else subject.kernel_location,
     )
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from wavecast.model.reshaping import finer
+from wavecast.model.simulation import LaunchTiming
+from wavecast.model.whatif import Changes
+from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
+from wavecast.rules.fix import Array
 from wavecast.rules.rates import placement
 from wavecast.rules.wording import count
 
@@ -28,6 +33,11 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     if rounds <= 1 or efficiency >= EFFICIENT:
         return
     last = workgroups - math.floor(rounds) * slots
+    advice = (
+        f"Choose tiles so that the grid is just below a multiple of {slots:,} (half the tile in "
+        "one dimension), or make the kernel persistent: one workgroup per slot that loops over "
+        "tiles, with split-K for the remainder."
+    )
     yield Finding(
         rule=NAME,
         severity="note",
@@ -35,11 +45,15 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         evidence=f"{workgroups:,} workgroups on {slots:,} slots ({limits.units} {limits.unit}s x "
         f"{occupancy.workgroups}): {count(math.ceil(rounds), 'round')}, of which "
         f"{rounds:.2f} hold work, {100 * efficiency:.0f} %",
-        advice=f"Choose tiles so that the grid is just below a multiple of {slots:,}, or make the "
-        "kernel persistent: launch one workgroup per slot and loop over tiles, with split-K for "
-        "the remainder.",
+        advice=advice,
         location=subject.kernel_location,
+        fixes=(simulated(advice, _half_tiles),),
     )
+
+
+def _half_tiles(changes: Changes, chosen: Array) -> LaunchTiming:
+    del chosen
+    return finer(changes.simulation, 2)
 
 
 RULE = Rule(

@@ -11,6 +11,11 @@ def peak_flops(device: Device, dtype: str) -> float | None:
     return _number(device.peak_flops(dtype))
 
 
+def peak_bandwidth(device: Device) -> float | None:
+    """Peak main-memory bytes per second."""
+    return _number(device.peak_bandwidth())
+
+
 def bytes_per_clock(device: Device) -> float | None:
     """Peak main-memory bytes per engine clock and compute unit."""
     bandwidth, clock = _number(device.peak_bandwidth()), _number(device.clock_hz)

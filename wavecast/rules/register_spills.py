@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
-from wavecast.isa.instruction import OperandClass
+from wavecast.isa.instruction import OperandClass, SourceLocation
 from wavecast.isa.opcode import OperandKind
+from wavecast.rules.changes import free, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.loops import hot_loops, loop_instructions
+from wavecast.rules.fix import Fix
+from wavecast.rules.loops import hot_loops, loop_instructions, of_class
 from wavecast.rules.rates import placement
+from wavecast.rules.settings import more_warps, without_caps
 from wavecast.rules.wording import at_line, count, lines, listed
 
 NAME = "register-spills"
@@ -29,15 +32,27 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     location = pressure.peak_location if pressure is not None else None
     if location is None and scratch:
         location = (in_loop or scratch)[0].location
+    advice = _advice(subject)
     yield Finding(
         rule=NAME,
         severity="warning" if in_loop else "note",
         message=_message(subject, in_loop),
         evidence=_evidence(subject, scratch, in_loop),
-        advice=_advice(subject),
+        advice=advice,
+        fixes=tuple(_fixes(subject, advice, scratch)),
         location=location or subject.kernel_location,
+        locations=_locations(subject, location, in_loop),
         instruction=(in_loop or scratch)[0].index if scratch else None,
     )
+
+
+def _locations(
+    subject: RuleInput, peak: SourceLocation | None, in_loop: list[MemoryInstruction]
+) -> tuple[SourceLocation, ...]:
+    """Where the pressure peaks, the loops it is in, and where a loop accesses scratch."""
+    loops = [loop.location for loop in hot_loops(subject)] if in_loop else []
+    found = (peak, *loops, *(item.location for item in in_loop))
+    return tuple(dict.fromkeys(location for location in found if location is not None))
 
 
 def _is_scratch(subject: RuleInput, item: MemoryInstruction) -> bool:
@@ -112,6 +127,16 @@ def _evidence(
             + at_line(pressure.peak_location)
         )
     return "; ".join(facts)
+
+
+def _fixes(subject: RuleInput, advice: str, scratch: list[MemoryInstruction]) -> Iterator[Fix]:
+    """Without the limit that causes them, with more warps, or simulated without scratch and
+    without the lanes of VGPRs that SGPRs spill to."""
+    yield from without_caps(subject, advice)
+    if not _workgroup_fills_file(subject):
+        yield from more_warps(subject)
+    moves = of_class(subject.program, "valu_lane")
+    yield simulated(advice, free, (*(item.index for item in scratch), *moves))
 
 
 def _advice(subject: RuleInput) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wavecast.rules.changes import free, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.loops import hot_loop_analyses
+from wavecast.rules.loops import hot_loop_analyses, of_class
 from wavecast.rules.wording import at_line, count
 
 NAME = "transcendental-bound-loop"
@@ -24,16 +25,20 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         taken = number * each * loop.waves_per_simd
         if loop.limiter not in ("valu", "trans") or taken < SHARE * binding:
             continue
+        advice = (
+            "Fold constants so that exp becomes one exp2 (multiply the scale by log2(e) outside "
+            "the loop), divide once by multiplying with a reciprocal, drop recomputed terms, or "
+            "evaluate part of them as polynomials on the vector pipe."
+        )
         yield Finding(
             rule=NAME,
             severity="note",
             message=f"transcendental instructions bind the loop{at_line(loop.location)}",
             evidence=f"{count(number, 'instruction')} per iteration take {taken:,.0f} of the "
             f"{binding:,.0f} cycles of the busiest pipe, {each:g} each",
-            advice="Fold constants so that exp becomes one exp2 (multiply the scale by log2(e) "
-            "outside the loop), divide once by multiplying with a reciprocal, drop recomputed "
-            "terms, or evaluate part of them as polynomials on the vector pipe.",
+            advice=advice,
             location=loop.location,
+            fixes=(simulated(advice, free, of_class(subject.program, "trans")),),
         )
 
 

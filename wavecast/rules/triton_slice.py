@@ -82,11 +82,11 @@ class TritonSlices:
         when there are none, since a bound or a modulus rarely decides the alignment of a row.
         """
         found = [arg for arg in self.of(values) if not arg.has("tt.divisibility")]
-        strides = self._factors(values)
+        strides = self.factors(values)
         decisive = [arg for arg in found if arg.is_pointer or arg.name in strides]
         return tuple(decisive or found)
 
-    def _factors(self, values: Iterable[str]) -> set[str]:
+    def factors(self, values: Iterable[str]) -> set[str]:
         """Names of the arguments that are multiplied with something on the way to the values."""
         found = set()
         for operation in self.operations(values):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.model.reshaping import split_loop
+from wavecast.model.simulation import LaunchTiming
+from wavecast.model.whatif import Changes
 from wavecast.rules.accesses import AccessGroup, group
+from wavecast.rules.changes import contiguous, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
+from wavecast.rules.fix import Array, Fix
 from wavecast.rules.loops import GLOBAL_SPACES, matters
+from wavecast.rules.rates import placement
 from wavecast.wording import count
 
 NAME = "uncoalesced-global"
@@ -46,6 +53,7 @@ def _share_lines(found: AccessGroup) -> bool:
 
 def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     worst = max(found.instructions, key=_excess)
+    covered = frozenset(item.index for item in found.instructions)
     what = f" of {worst.argument}" if worst.argument else ""
     gather = worst.pattern == "irregular"
     distance = (
@@ -62,7 +70,45 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
         advice=_advice(subject, gather),
         location=found.location,
         instruction=worst.index,
+        fixes=(
+            *_wave_per_row(subject, found, covered),
+            simulated(_advice(subject, gather), contiguous, covered),
+        ),
+        covers=covered,
     )
+
+
+def _wave_per_row(subject: RuleInput, found: AccessGroup, covered: frozenset[int]) -> Iterator[Fix]:
+    """A wave instead of a lane for each row that a loop goes through, where the device has room for
+    as many more waves."""
+    lanes, analysis, loop = subject.device.wave_lanes, subject.analysis, found.first.loop
+    known = [one for one in analysis.loops if one.index == loop and one.trip_count is not None]
+    if subject.code.origin == "triton" or not known or not _has_room(subject):
+        return
+    stride, trips = found.first.stride, known[0].trip_count or 0.0
+    if found.first.kind != "load" or stride is None or trips < lanes or loop is None:
+        return
+    index = loop
+
+    def change(changes: Changes, chosen: Array) -> LaunchTiming:
+        return split_loop(changes.with_contiguous(chosen), analysis, index, lanes, 0.0, added=False)
+
+    yield simulated(
+        f"Let the {lanes} lanes of a wave go through one row together, an element in each lane, "
+        "and combine their results by shuffles, with a wave instead of a thread for each row.",
+        change,
+        covered,
+    )
+
+
+def _has_room(subject: RuleInput) -> bool:
+    """Whether the launch has fewer waves than fit the device."""
+    limits, launch = placement(subject), subject.launch
+    if launch is None or limits.units is None:
+        return False
+    occupancy = subject.analysis.occupancy
+    waves = math.prod(launch.grid) * occupancy.waves_per_workgroup
+    return waves < limits.units * limits.simds * occupancy.waves_per_simd
 
 
 def _excess(item: MemoryInstruction) -> float:

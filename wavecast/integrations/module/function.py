@@ -92,7 +92,7 @@ class Function:
         """
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} host threads: at least one is needed")
-        launch, touched = self._launch(grid, block, values, dynamic_lds, memory)
+        launch, touched = self.described(grid, block, values, dynamic_lds, memory)
         if 0 in launch.grid:
             return
         self._emulator.run(launch, touched.ranges, threads=threads)
@@ -161,12 +161,12 @@ class Function:
         dynamic_lds: int,
         memory: Sequence[Any],
     ) -> tuple[Launch, Sequence[tuple[int, int]], Device]:
-        launch, touched = self._launch(grid, block, values, dynamic_lds, memory)
+        launch, touched = self.described(grid, block, values, dynamic_lds, memory)
         if 0 in launch.grid:
             raise LaunchError(f"{self.name}: a grid of {grid} has no workgroup to predict")
         return launch, touched.ranges, devices.load(device) if device else self._device
 
-    def _launch(
+    def described(
         self,
         grid: Dimensions,
         block: Dimensions,
@@ -174,7 +174,7 @@ class Function:
         dynamic_lds: int,
         memory: Sequence[Any],
     ) -> tuple[Launch, Memory]:
-        """The launch, and the memory it may touch."""
+        """The launch, and the memory it may touch. Raises LaunchError as a call does."""
         touched = Memory(self.name)
         groups = self._dimensions(grid, "grid", 0, MAX_GROUPS)
         items = self._dimensions(block, "block", 1, 1024)

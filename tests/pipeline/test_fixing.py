@@ -1,0 +1,99 @@
+"""Fixes of findings: what they save, and what becomes of those that save nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.model.test_predict import profile
+from tests.rules.support import assembly_subject
+from wavecast import arch
+from wavecast.compile.codeobject import Launch
+from wavecast.model.predict import predict
+from wavecast.model.profile import LevelTraffic
+from wavecast.model.simulation import LaunchTiming
+from wavecast.model.whatif import Changes
+from wavecast.pipeline.fixing import LEAST, Fixing, with_outcomes
+from wavecast.rules.finding import Finding
+from wavecast.rules.fix import Fix, Simulated
+
+DEVICE = arch.load("mi300x")
+
+
+def _free(changes: Changes, chosen: Any) -> LaunchTiming:
+    return changes.free(chosen)
+
+
+def _as_now(changes: Changes, chosen: Any) -> LaunchTiming:
+    del chosen
+    return changes.simulation.run()
+
+
+def _fewer(changes: Changes, chosen: Any) -> LaunchTiming:
+    del chosen
+    return changes.at(changes.simulation.chip.clock / 2)
+
+
+def fixed(*fixes: Fix, severity: str = "warning", rule: str = "register-spills") -> list[Finding]:
+    """A finding with fixes, of a launch whose waves wait for each other more than for memory."""
+    given = replace(profile(1216, resident=1), traffic=LevelTraffic(1e3, 1e3, 1e3))
+    subject = assembly_subject("s_endpgm", grid=(1, 1, 1))
+    launch = subject.launch
+    assert isinstance(launch, Launch)
+    fixing = Fixing(launch, DEVICE, subject.analysis, given, predict(given, DEVICE).seconds)
+    finding = Finding(rule, severity, "", "", "as found", fixes=fixes)  # type: ignore[arg-type]
+    return list(with_outcomes([finding], fixing))
+
+
+def test_a_finding_without_fixes_stays() -> None:
+    (found,) = fixed()
+    assert (found.advice, found.time_saved, found.outcome) == ("as found", None, None)
+
+
+def test_work_that_is_gone_saves_a_part_of_the_time() -> None:
+    (found,) = fixed(Fix("Do less.", Simulated(frozenset(range(4)), _free)))
+    assert found.outcome is not None
+    assert found.time_saved is not None
+    assert LEAST <= found.time_saved < 1
+    assert found.advice == "Do less."
+    assert found.outcome.method == "simulated"
+
+
+def test_less_work_is_saved_by_one_instruction_than_by_all() -> None:
+    (one,) = fixed(Fix("", Simulated(frozenset({2}), _free)))
+    (every,) = fixed(Fix("", Simulated(frozenset(range(4)), _free)))
+    assert one.time_saved is not None
+    assert every.time_saved is not None
+    assert one.time_saved < every.time_saved
+
+
+def test_advice_that_saves_nothing_is_not_given() -> None:
+    nothing = Fix("Change it.", Simulated(frozenset(), _as_now))
+    (found,) = fixed(nothing)
+    assert (found.severity, found.advice, found.time_saved) == ("note", "", 0.0)
+    assert fixed(nothing, severity="note") == []
+
+
+def test_of_two_fixes_the_better_one_is_advised_with_a_warning_of_the_worse() -> None:
+    slow = Fix("Pad.", Simulated(frozenset(), _fewer), "padding")
+    fast = Fix("Swizzle.", Simulated(frozenset(range(4)), _free), "swizzling")
+    (found,) = fixed(slow, fast)
+    assert found.advice.startswith("Swizzle. Not padding, which takes ")
+
+
+def test_of_equal_fixes_the_first_is_advised() -> None:
+    change = Simulated(frozenset(range(4)), _free)
+    (found,) = fixed(Fix("First.", change), Fix("Second.", change))
+    assert found.advice == "First."
+
+
+def test_a_cost_that_is_paid_once_has_a_break_even() -> None:
+    change = Simulated(frozenset(range(4)), _free)
+    (found,) = fixed(Fix("Copy.", change, once_seconds=1.0))
+    assert found.outcome is not None
+    assert found.time_saved is not None
+    assert found.outcome.break_even is not None
+    saved = found.outcome.seconds * found.time_saved / (1 - found.time_saved)
+    assert found.outcome.break_even == pytest.approx(1.0 / saved, rel=0.01)

@@ -1,0 +1,79 @@
+"""Rules about barriers, atomics and sequences of launches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.support import assembly_subject, find, memory, the_one, with_memory
+from wavecast.compile.codeobject import Argument
+from wavecast.rules import Finding, rule
+from wavecast.rules.finding import RuleInput
+from wavecast.rules.sequences import TimedLaunch, sequence
+
+LOOP = """
+	s_mov_b32 s0, 64
+.LBB0_1:
+	ds_read_b32 v1, v0
+	s_barrier
+	{body}
+	s_sub_u32 s0, s0, 1
+	s_cmp_lg_u32 s0, 0
+	s_cbranch_scc1 .LBB0_1
+	s_endpgm
+"""
+
+
+def launches(number: int, seconds: float = 5e-6) -> TimedLaunch:
+    return TimedLaunch("k", (8, 1, 1), None, seconds, 4e-6, number, seconds - 4e-6)
+
+
+def test_a_barrier_in_a_short_loop() -> None:
+    found = the_one(assembly_subject(LOOP.format(body="")), "barrier-heavy-loop")
+    assert found.message.startswith("1 barrier for ")
+    assert len(found.fixes) == 1
+
+
+@pytest.mark.parametrize("body", ["v_add_f32 v2, v2, v1\n" * 64])
+def test_a_barrier_in_a_long_loop_is_fine(body: str) -> None:
+    assert not find(assembly_subject(LOOP.format(body=body)), "barrier-heavy-loop")
+
+
+def test_one_wave_meets_nobody() -> None:
+    assert not find(assembly_subject(LOOP.format(body=""), threads=64), "barrier-heavy-loop")
+
+
+def atomics(bytes_: int) -> RuleInput:
+    """A million lanes that update a tensor."""
+    subject = assembly_subject("s_endpgm", grid=(64, 1, 1), threads=1024)
+    assert subject.launch is not None
+    tensor = Argument("x", "tensor", "float32", (bytes_ // 4,), (1,), bytes_, 1)
+    found = with_memory(subject, *(memory(kind="atomic") for _ in range(16)))
+    return replace(found, launch=replace(subject.launch, arguments=(tensor,)))
+
+
+def test_atomics_to_few_addresses() -> None:
+    found = the_one(atomics(64), "contended-atomics")
+    assert "16 addresses of x" in found.message
+    assert found.time_saved is None
+    assert not find(atomics(1 << 20), "contended-atomics")
+
+
+def test_launches_that_only_start() -> None:
+    found = sequence([launches(3), launches(2)])
+    assert found is not None
+    finding, now, fused = found
+    assert isinstance(finding, Finding)
+    assert finding.message.startswith("5 launches of k")
+    assert now == pytest.approx(25e-6)
+    assert fused == pytest.approx(5e-6)
+
+
+def test_few_launches_and_long_ones_are_fine() -> None:
+    assert sequence([launches(3)]) is None
+    assert sequence([launches(30, seconds=20e-6)]) is None
+
+
+def test_one_kernel_is_no_sequence() -> None:
+    assert list(rule("launch-bound").check(assembly_subject("s_endpgm"))) == []

@@ -1,0 +1,187 @@
+"""The predicted effect of what findings advise, and the findings in the order of it.
+
+Every fix that a rule offers is predicted: the kernel is compiled again and explained as it was, or
+the launch is simulated without what was found. Of several fixes the best one is advised; a finding
+whose fixes save nothing gives no advice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from wavecast import analyze
+from wavecast.analyze.result import CodeAnalysis
+from wavecast.arch import Device
+from wavecast.compile.codeobject import Launch
+from wavecast.compile.parsing import parse_kernel
+from wavecast.errors import WavecastError
+from wavecast.model.profile import LaunchProfile
+from wavecast.model.simulation import Simulation
+from wavecast.model.whatif import Changes
+from wavecast.pipeline.prediction import predict_launch
+from wavecast.pipeline.recompiling import recompiled
+from wavecast.rules import RULES
+from wavecast.rules.finding import Finding
+from wavecast.rules.fix import Fix, Outcome, Recompiled, ResourceUse, Simulated
+
+Array = np.ndarray[Any, Any]
+
+LEAST: Final = 0.01
+"""A fix that saves less than this part of the time is not advised."""
+MOST_COMPILED: Final = 4
+"""Recompilations of one launch; fixes beyond them are not predicted."""
+
+
+@dataclass(slots=True)
+class Fixing:
+    """Predicts fixes of one launch on one device.
+
+    `profile` is what its prediction of `seconds` is from, `analysis` that of its code.
+    """
+
+    launch: Launch
+    device: Device
+    analysis: CodeAnalysis
+    profile: LaunchProfile
+    seconds: float
+    mall_resident: Mapping[str, float] = field(default_factory=dict)
+    _compiled: dict[object, Outcome | None] = field(default_factory=dict)
+    _changes: Changes | None = None
+
+    def outcome(self, fix: Fix) -> Outcome | None:
+        """The predicted effect of a fix; None where it cannot be predicted."""
+        change = fix.change
+        found = self._simulated(change) if isinstance(change, Simulated) else self._again(change)
+        saved = self.seconds - found.seconds if found is not None else 0.0
+        if found is None or not fix.once_seconds or saved <= 0:
+            return found
+        return replace(found, break_even=math.ceil(fix.once_seconds / saved))
+
+    def _simulated(self, change: Simulated) -> Outcome | None:
+        if self._changes is None:
+            self._changes = Changes(Simulation.of(self.profile, self.device))
+        chosen = np.zeros(len(self.profile.program.instructions), bool)
+        chosen[list(change.instructions)] = True
+        try:
+            seconds = change.run(self._changes, chosen).seconds
+        except ValueError:  # the change needs a profile from code
+            return None
+        return Outcome(seconds, "simulated", resources(self.analysis))
+
+    def _again(self, change: Recompiled) -> Outcome | None:
+        key = change.key
+        if key not in self._compiled:
+            if len(self._compiled) >= MOST_COMPILED:
+                return None
+            self._compiled[key] = self._compiled_again(change)
+        return self._compiled[key]
+
+    def _compiled_again(self, change: Recompiled) -> Outcome | None:
+        try:
+            launch = recompiled(self.launch, change, self.device)
+            kernel = parse_kernel(launch.code)
+            analysis = analyze.analyze(
+                launch.code, self.device, kernel.program, kernel.descriptor, launch
+            )
+            found = predict_launch(
+                launch, analysis, kernel, self.device, mall_resident=self.mall_resident
+            )
+        except WavecastError:
+            return None
+        if found.prediction is None:
+            return None
+        before, after = resources(self.analysis), resources(analysis)
+        return Outcome(found.prediction.seconds, "recompiled", before, after)
+
+
+def resources(analysis: CodeAnalysis) -> ResourceUse:
+    """What the code of a kernel takes."""
+    registers, occupancy = analysis.registers, analysis.occupancy
+    return ResourceUse(
+        vgpr=registers.vgpr + registers.agpr,
+        spilled=registers.spilled,
+        lds_bytes=analysis.lds_bytes,
+        waves_per_simd=occupancy.waves_per_simd,
+        workgroups=occupancy.workgroups,
+    )
+
+
+def with_outcomes(findings: Sequence[Finding], fixing: Fixing) -> tuple[Finding, ...]:
+    """The findings with the outcomes of their fixes, those that save most first.
+
+    A note whose fixes save nothing is left out; a warning whose fixes save nothing becomes a note
+    without advice.
+    """
+    priced = [_with_outcome(finding, fixing) for finding in findings]
+    return tuple(_unequal(ordered(found for found in priced if found is not None)))
+
+
+def _with_outcome(finding: Finding, fixing: Fixing) -> Finding | None:
+    tried = [(outcome, fix) for fix in finding.fixes if (outcome := fixing.outcome(fix))]
+    if not tried:
+        return finding
+    least = min(outcome.seconds for outcome, _ in tried)
+    # of fixes that save about as much, the one the rule prefers
+    enough = least + LEAST * fixing.seconds
+    outcome, fix = next(pair for pair in tried if pair[0].seconds <= enough)
+    saved = 1 - outcome.seconds / fixing.seconds
+    if saved >= LEAST:
+        warning = _worse(tried, fixing.seconds)
+        advice = f"{fix.advice} {warning}".rstrip()
+        return replace(finding, advice=advice, time_saved=saved, outcome=outcome, fixes=(fix,))
+    if finding.severity == "note":
+        return None
+    return replace(finding, severity="note", advice="", time_saved=0.0)
+
+
+def _worse(tried: Sequence[tuple[Outcome, Fix]], seconds: float) -> str:
+    """A warning of the fixes that would cost time, with the reason where it is occupancy."""
+    found = []
+    for outcome, fix in tried:
+        lost = outcome.seconds / seconds - 1
+        if lost < LEAST or not fix.name:
+            continue
+        before, after = outcome.before, outcome.after
+        why = ""
+        if after is not None and after.workgroups < before.workgroups:
+            why = f": {after.workgroups} instead of {before.workgroups} workgroups fit a unit"
+        found.append(f"Not {fix.name}, which takes {lost:.0%} more time{why}.")
+    return " ".join(dict.fromkeys(found))
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, then by the time that fixes save, then by severity; equal ones as they were."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return sorted(
+        findings,
+        key=lambda f: (f.severity != "error", -(f.time_saved or 0.0), rank[f.severity]),
+    )
+
+
+def _unequal(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that the same recompiled kernel fixes as one, at the lines of all: that of the rule
+    that comes first in the registry."""
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        change = finding.fixes[0].change if finding.outcome is not None else None
+        key = change.key if isinstance(change, Recompiled) else number
+        groups.setdefault(key, []).append(finding)
+    rank = {name: number for number, name in enumerate(RULES)}
+    return [_joined(sorted(group, key=lambda f: rank[f.rule])) for group in groups.values()]
+
+
+def _joined(group: Sequence[Finding]) -> Finding:
+    first, *others = group
+    if not others:
+        return first
+    where = [known for f in group for known in f.locations or (f.location,) if known]
+    evidence = "; ".join([first.evidence, *(f"{f.rule}: {f.message}" for f in others)])
+    return replace(first, locations=tuple(where), evidence=evidence)
+
+
+__all__ = ["LEAST", "Fixing", "ordered", "resources", "with_outcomes"]

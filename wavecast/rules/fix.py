@@ -1,0 +1,110 @@
+"""What a finding advises, as changes whose time can be predicted.
+
+A `Fix` is the advice in words and a `Change`. A recompiled change is another text of the kernel
+(Triton's IR, HIP source) or other options: the prediction is that of the code it becomes. A
+simulated change is the launch as it is without what the rule found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from wavecast.model.simulation import LaunchTiming
+from wavecast.model.whatif import Changes
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The launch simulated with one thing different about some instructions (indices): `run` gets
+    them as bool[n]."""
+
+    instructions: frozenset[int]
+    run: Callable[[Changes, Array], LaunchTiming]
+
+
+@dataclass(frozen=True, slots=True)
+class Recompiled:
+    """The launch of the kernel compiled again.
+
+    `text` is the changed text of the stage that compilation starts from: `ttir` for Triton, the
+    source for HIP. `options` are compiler options of Triton that differ, `scalars` arguments that
+    differ by name, `strides` the strides in elements of tensors that differ by name, and `grid`
+    the grid, None where it stays.
+    """
+
+    text: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    scalars: Mapping[str, int] = field(default_factory=dict)
+    strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    grid: tuple[int, int, int] | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for changes that give the same kernel and launch."""
+        numbers = (self.options, self.scalars, self.strides)
+        return self.text, self.grid, *(repr(sorted(found.items())) for found in numbers)
+
+
+Change = Simulated | Recompiled
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Advice in words (a sentence), and the change that predicts what it saves.
+
+    `name` is the advice in a word or two (`padding`), for comparisons. `once_seconds` is what the
+    fix costs once (a contiguous copy), for the number of launches after which it pays; 0 for a fix
+    that only changes the kernel.
+    """
+
+    advice: str
+    change: Change
+    name: str = ""
+    once_seconds: float = 0.0
+
+
+def together(fixes: Sequence[Fix]) -> Fix | None:
+    """Fixes with the same advice as one: simulated for the instructions of all. None for different
+    texts, which cannot be joined."""
+    first = fixes[0]
+    if all(fix.change == first.change for fix in fixes):
+        return replace(first, once_seconds=sum(fix.once_seconds for fix in fixes))
+    changes = [fix.change for fix in fixes if isinstance(fix.change, Simulated)]
+    if len(changes) < len(fixes) or not isinstance(first.change, Simulated):
+        return None
+    every = frozenset[int]().union(*(change.instructions for change in changes))
+    return replace(first, change=replace(first.change, instructions=every))
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUse:
+    """What the code of a kernel takes: registers per lane, LDS bytes per workgroup, and what fits
+    the device with it."""
+
+    vgpr: int
+    spilled: int
+    lds_bytes: int
+    waves_per_simd: int
+    workgroups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The predicted effect of a fix: the time of the launch with it, how that was predicted, and
+    the resources before and after; `after` is None for a simulated change."""
+
+    seconds: float
+    method: Literal["recompiled", "simulated"]
+    before: ResourceUse
+    after: ResourceUse | None = None
+    break_even: int | None = None
+    """Launches after which a fix that has to be paid once saves time; None without such a cost."""
+
+
+__all__ = ["Change", "Fix", "Outcome", "Recompiled", "ResourceUse", "Simulated", "together"]
