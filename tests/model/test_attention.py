@@ -222,6 +222,23 @@ def test_libraries_have_what_a_time_needs(row: Library) -> None:
                 assert machine.coefficient("vector", tile.kernel, tile.schedule, direction) > 0
 
 
+@pytest.mark.parametrize(
+    ("library", "device", "kernel"),
+    [
+        ("flash2", "mi300x", "ck"),
+        ("fa2", "a100", "flash2"),
+        ("fa3", "mi355x", "asm"),
+        ("xformers", "mi300x", "aotriton"),
+        ("xformers", "h100", "efficient"),
+    ],
+)
+def test_what_libraries_of_one_name_run_on_other_chips(
+    library: str, device: str, kernel: str
+) -> None:
+    prediction = replace(PREFILL, library=library).predict(arch.load(device))
+    assert prediction.assumed["kernel"] == kernel
+
+
 def test_the_docs_name_every_library() -> None:
     page = (Path(__file__).parents[2] / "docs" / "predict.md").read_text(encoding="utf-8")
     section = page.partition("## Attention by library")[2].partition("\n## ")[0]

@@ -103,8 +103,9 @@ class Library:
             return None
         rows = self.backward if backward else self.forward
         found = next((row for row in rows if row.fits(sizes, generation)), None)
-        if found is None and self.falls_back:
-            return libraries()[self.falls_back].tile(sizes, generation, backward=backward)
+        other = libraries().get(self.falls_back)
+        if found is None and other and other.runs_on(generation):
+            return other.tile(sizes, generation, backward=backward)
         return found
 
 
