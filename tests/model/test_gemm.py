@@ -195,6 +195,15 @@ def test_asynchronous_copies_wait_for_the_latency_over_their_stages():
     assert narrow.l2 == 4 * deepest.l2
 
 
+@pytest.mark.parametrize("device", ["a100", "h100_sxm", "b200"])
+def test_triton_comes_near_cublas_on_nvidia(device: str):
+    products = [
+        seconds(gemm("4096x4096x4096", dtype="fp16", library=name), device)
+        for name in ("blas", "triton")
+    ]
+    assert products[0] < products[1] < 1.5 * products[0]
+
+
 @pytest.mark.parametrize(
     ("device", "share"), [("a100", (0.75, 0.9)), ("h100_sxm", (0.65, 0.8)), ("b200", (0.6, 0.8))]
 )
