@@ -134,3 +134,21 @@ def test_a_tensor_of_another_8_bit_format(target, right, wrong):
     reports = found(kernel, 1, 64, zeros(), data.view(getattr(torch, wrong)))
     report = only(reports, Kind.FP8_FORMAT, "cvt_f32_fp8")
     assert f"reads {right}, and in is a tensor of {wrong}" in report.message
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize("name", ["private_array", "private_bytes"])
+def test_elements_of_a_private_array_that_nothing_has_written(kernels, name):
+    if kernels[name].code.target == "gfx90a":
+        pytest.skip("scratch is reached through a descriptor there")
+    index = np.arange(16, dtype=np.int32)[::-1].copy()
+    dtype = np.float32 if name == "private_array" else np.int32
+    assert found(kernels[name], 1, 64, zeros(dtype=dtype), index, 16) == ()
+    reports = found(kernels[name], 1, 64, zeros(dtype=dtype), index, 13)
+    report = only(reports, Kind.UNINITIALISED_PRIVATE, "out[threadIdx.x] = value")
+    assert set(report.lanes) >= {13, 14, 15, 29}
+    assert 12 not in report.lanes
+    other = report.other_location
+    assert other is not None
+    text = SOURCE.read_text().splitlines()[other.outermost.line - 1]
+    assert "value = own[" in text

@@ -43,3 +43,17 @@ extern "C" __global__ void from_fp8(float* out, const unsigned char* in) {
     out[threadIdx.x] = __builtin_amdgcn_cvt_f32_fp8(in[threadIdx.x], 0);
 #endif
 }
+
+extern "C" __global__ void private_array(float* out, const int* index, int count) {
+    float own[256];
+    for (int i = 0; i < count; ++i) own[index[i]] = (float)i;
+    float value = own[index[threadIdx.x % 16]];
+    out[threadIdx.x] = value;
+}
+
+extern "C" __global__ void private_bytes(int* out, const int* index, int count) {
+    unsigned char own[1024];
+    for (int i = 0; i < count; ++i) own[index[i]] = (unsigned char)i;
+    int value = own[index[threadIdx.x % 16]];
+    out[threadIdx.x] = value;
+}

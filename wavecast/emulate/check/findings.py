@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.owners import Owners
+from wavecast.emulate.check.private_loads import private_load
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from wavecast.emulate.check.tensors import LaunchTensor, element_at, outside
@@ -63,13 +65,18 @@ def _report(
     program = kernel.program
     instruction = program.instructions[record.instruction]
     other = program.instructions[record.other - 1] if record.other else None
-    message = _message(launch, owners, known, record)
+    kind = record.kind
+    if kind is Kind.UNINITIALISED_REGISTER:
+        loaded = private_load(program, record.instruction, record.detail)
+        if loaded is not None:
+            kind, other = Kind.UNINITIALISED_PRIVATE, program.instructions[loaded]
+    message = _message(launch, owners, known, replace(record, kind=kind))
     if record.kind is Kind.WORKGROUP_RACE and other is not None:
         lack = missing.get((instruction.index, other.index))
         message += f": {lack}" if lack else ""
     lanes = tuple(lane for lane in range(64) if record.lanes >> lane & 1)
     return Report(
-        kind=record.kind,
+        kind=kind,
         kernel=program.name,
         target=program.target,
         message=message,
@@ -133,6 +140,8 @@ def _message(
     if kind is Kind.UNINITIALISED_REGISTER:
         (register,) = register_names(1 << record.detail)
         return f"uses {register}, which nothing has written in these lanes"
+    if kind is Kind.UNINITIALISED_PRIVATE:
+        return "uses what was loaded from private memory that nothing has written in these lanes"
     if kind in _SENTENCES:
         return _SENTENCES[kind]
     if kind is Kind.NOT_A_NUMBER:

@@ -18,11 +18,14 @@ from wavecast.emulate.lower.vector import mixed_role, own_inputs, placed, select
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import MemoryKind, OperandAccess, OperandKind, OperandRole
-from wavecast.isa.registers import AGPRS, VGPRS, special
+from wavecast.isa.opcode import MemoryKind, OperandAccess, OperandKind, OperandRole, Space
+from wavecast.isa.registers import AGPRS, REGISTERS, VGPRS, special
 from wavecast.isa.semantics.machine import FloatMode
 
 VECTORS: Final = VGPRS | AGPRS
+SCRATCH_CELL: Final = 2 * REGISTERS
+SCRATCH_CELLS: Final = 8
+"""The halves of the dwords that a load from scratch brings, as cells."""
 _HALF = 0xFFFF
 _WRITTEN = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 
@@ -94,8 +97,9 @@ def matrix_flows(decoded: Decoded) -> list[Flow]:
 
 
 def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
-    """Loads give defined values, lane exchanges those of other lanes. `letters` say which half of
-    its register sub-dword data goes to (`lower.sites.shape_letters`)."""
+    """Loads give defined values, but those of scratch what was stored there, and lane exchanges
+    those of other lanes. `letters` say which half of its register sub-dword data goes to
+    (`lower.sites.shape_letters`)."""
     memory = decoded.memory
     assert memory is not None
     written = [
@@ -108,11 +112,25 @@ def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
         return _exchange(decoded)
     found = []
     for bits in written:
-        for cell in halves(bits):
+        for number, cell in enumerate(halves(bits)):
             upper = "h" in letters
+            sources = ()
+            if loads_scratch(decoded):
+                sources = (UndefinedSource(SCRATCH_CELL + number, Reach.OWN),)
             if "k" not in letters or bool(cell & 1) == upper:
-                found.append(Flow(cell, FlowForm.LANES))
+                found.append(Flow(cell, FlowForm.LANES, sources))
     return found
+
+
+def loads_scratch(decoded: Decoded) -> bool:
+    """Whether an instruction loads from scratch, and nowhere else."""
+    memory = decoded.memory
+    return (
+        memory is not None
+        and memory.kind is MemoryKind.LOAD
+        and memory.space is Space.SCRATCH
+        and 2 * memory.bytes <= 4 * SCRATCH_CELLS
+    )
 
 
 def _exchange(decoded: Decoded) -> list[Flow]:
@@ -354,11 +372,14 @@ def _permuted(value: Any) -> Any:
 
 
 __all__ = [
+    "SCRATCH_CELL",
+    "SCRATCH_CELLS",
     "VECTORS",
     "Flow",
     "FlowForm",
     "first_cell",
     "halves",
+    "loads_scratch",
     "matrix_flows",
     "memory_flows",
     "scalars",

@@ -32,6 +32,7 @@ from wavecast.emulate.check.provenance import Provenance, provenance
 from wavecast.emulate.check.reach import ReachChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.check.scratch_shadow import ScratchChecks
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.tensors import tensors_of
@@ -82,7 +83,7 @@ class CheckMode:
         checks: tuple[Observer, ...] = (
             counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
             ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
-            AlignmentChecks(),
+            AlignmentChecks(), ScratchChecks(kernel),
         )  # fmt: skip
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))
@@ -159,6 +160,7 @@ class CheckWatch:
             row[: len(arrays)] = [array.ctypes.data if array.size else 0 for array in arrays]
         lanes = native.layout.lanes
         waves = -(-math.prod(launch.block) // lanes)
+        self.scratch_bytes = waves * lanes * native.descriptor.scratch_bytes
         tracked = {
             first: (first, end, arrays[records.RELEASES])
             for (first, end), arrays in zip(ranges, self.shadows, strict=True)
@@ -198,7 +200,9 @@ class CheckWatch:
         context[log.BOUNDS] = self.bounds.rows.ctypes.data
         tags = hostmemory.zeros(max(self.tag_words * WAVES, 1), np.uint32)
         context[log.TAGS], context[log.OWNERS] = tags.ctypes.data, self.owners.table.ctypes.data
-        self._kept += [progress, undefined, exits, writes, reads, tags]
+        scratch = hostmemory.zeros(self.scratch_bytes + 1, np.uint8)
+        context[log.SCRATCH] = scratch.ctypes.data
+        self._kept += [progress, undefined, exits, writes, reads, tags, scratch]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""

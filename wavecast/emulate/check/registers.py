@@ -17,10 +17,18 @@ import numpy as np
 from llvmlite import ir
 
 from wavecast.emulate import hostmemory
-from wavecast.emulate.check import log
+from wavecast.emulate.check import log, scratch_shadow
 from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import moved_bits, permuted_bits, written_lanes
-from wavecast.emulate.check.flows import Flow, FlowForm, halves, scalars
+from wavecast.emulate.check.flows import (
+    SCRATCH_CELL,
+    SCRATCH_CELLS,
+    Flow,
+    FlowForm,
+    halves,
+    loads_scratch,
+    scalars,
+)
 from wavecast.emulate.check.influence import Reach, UndefinedSource
 from wavecast.emulate.check.known import initially_defined
 from wavecast.emulate.check.relevance import Definedness, DefinednessStep
@@ -41,8 +49,7 @@ from wavecast.isa.opcode import OperandAccess, OperandKind
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, EXEC, SPECIAL_REGISTERS, VGPRS
 
-_SPECIALS = max(first + count for first, count in SPECIAL_REGISTERS.values())
-WORDS_PER_WAVE: Final = 2 * _SPECIALS
+WORDS_PER_WAVE: Final = SCRATCH_CELL + SCRATCH_CELLS
 _VECTOR_CELLS = 2 * (VGPRS | AGPRS).bit_length()
 
 
@@ -85,7 +92,8 @@ class RegisterChecks(Observer):
         return element(emitter.builder, self.base, cell, I64)
 
     def _kind(self, emitter: WaveEmitter, cell: int) -> ir.IntType:
-        return ir.IntType(emitter.layout.lanes) if cell < _VECTOR_CELLS else I32
+        lanes = cell < _VECTOR_CELLS or cell >= SCRATCH_CELL
+        return ir.IntType(emitter.layout.lanes) if lanes else I32
 
     def _get(self, emitter: WaveEmitter, cell: int) -> Any:
         kind = self._kind(emitter, cell)
@@ -99,6 +107,8 @@ class RegisterChecks(Observer):
         for use in step.uses:
             self._use(emitter, instruction, use)
         live = self.found.after[instruction.index]
+        if loads_scratch(instruction.decoded) and any(live >> f.target & 1 for f in step.flows):
+            scratch_shadow.read(emitter, instruction, self._slot(emitter, SCRATCH_CELL))
         changes = self._flow_changes(emitter, instruction, step, live)
         if step.scalars and (step.to_exec or live & step.written):
             changes += self._scalar_changes(emitter, instruction, step)

@@ -38,6 +38,7 @@ class Kind(IntEnum):
     SAME_VALUE = 25
     MASKED_ELEMENT = 26
     MISALIGNED = 27
+    UNINITIALISED_PRIVATE = 28
 
     @property
     def rule(self) -> str:
@@ -66,6 +67,8 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.UNINITIALISED_LDS: "LDS is read that no wave of the workgroup has written",
     Kind.UNINITIALISED_GLOBAL: "memory is read that was allocated and never written",
     Kind.UNINITIALISED_REGISTER: "a register is used that nothing has written in these lanes",
+    Kind.UNINITIALISED_PRIVATE: "a value is used that was loaded from private memory which nothing "
+    "has written in these lanes",
     Kind.DIVERGENT_BARRIER: "waves of a workgroup wait at different barriers",
     Kind.PARTIAL_BARRIER: "a barrier is reached while some lanes of the wave are masked off",
     Kind.MISSING_WAIT: "a register is used while a memory operation on it may be outstanding",
