@@ -47,6 +47,8 @@ UNFUSED = ("unfused_workgroup", "unfused_launch")
 DIRECTIONS = ("forward", "backward")
 INTERLEAVED = ("asm", "hipkittens")
 """The measured kernels of this schedule."""
+LATENT = "latent"
+"""Stands for the decoding of latent keys, which one library was measured with, among libraries."""
 HIDDEN = 1.0
 """Lane operations per score of that schedule where none of its kernels was measured."""
 GUESSES: Mapping[str, Mapping[str, float]] = {
@@ -57,7 +59,7 @@ GUESSES: Mapping[str, Mapping[str, float]] = {
         "latencies_backward": 1.0,
     },
     "triton": {"vector_serial_forward": 6.0},
-    "asm": {
+    LATENT: {
         "call_decode": 4.2e-6,
         "start_workgroup": 1.3e-6,
         "overlap_decode": 2.0,
@@ -67,6 +69,8 @@ GUESSES: Mapping[str, Mapping[str, float]] = {
         "combine_part": 4.3e-7,
         "stream_split": 6.5e10,
         "bandwidth_split": 0.77,
+        "stream_asm": 6.5e10,
+        "bandwidth_asm": 0.77,
     },
 }
 """What documents and counted instructions say of coefficients that one library determines:
@@ -287,11 +291,15 @@ def leave_out(chosen: Sequence[Problem], known: Mapping[str, float], word: str) 
     """
     used = [p for p in chosen if not _left_out(p, word)]
     left = [p for p in chosen if _left_out(p, word) and p.part != "unfused"]
-    lost = {p.op.library for p in chosen} - {p.op.library for p in used} - {"unfused"}
+    lost = _measured(chosen) - _measured(used) - {"unfused"}
     found = fit_all(used, known, PARTS, lost)
     if left:
         report(f"left out: {word}", left, found)
     return found
+
+
+def _measured(chosen: Sequence[Problem]) -> set[str]:
+    return {p.op.library for p in chosen} | {LATENT for p in chosen if p.op.latent}
 
 
 def _ablate(chosen: Sequence[Problem], known: Mapping[str, float]) -> None:

@@ -16,7 +16,9 @@ def test_a_lost_library_has_the_costs_of_its_schedule() -> None:
         assert found[f"vector_asm_{direction}"] == other
         assert found[f"vector_interleaved_{direction}"] == other
         assert found[f"call_asm_{direction}"] == TABLE[f"call_sdpa_{direction}"]
-    assert found["bandwidth_asm"] == attention.GUESSES["asm"]["bandwidth_split"]
+    assert found["bandwidth_asm"] == TABLE["bandwidth_split"]
+    latent = attention.without(TABLE, (attention.LATENT,))
+    assert latent["bandwidth_asm"] == latent["bandwidth_split"] != TABLE["bandwidth_split"]
     assert found["vector_hipkittens_forward"] == TABLE["vector_hipkittens_forward"]
 
 
