@@ -44,13 +44,38 @@ DECODE = (
     *("start_workgroup", "own_traffic", "idle_workgroup", "combine_kernel", "combine_part"),
 )
 UNFUSED = ("unfused_workgroup", "unfused_launch")
-SHORT = "ck"
-"""The library that sequences of a few rows were measured with, which latencies are fitted to."""
 DIRECTIONS = ("forward", "backward")
 INTERLEAVED = ("asm", "hipkittens")
 """The measured kernels of this schedule."""
-ONLY = {"ck": "independent", "triton": "serial"}
-"""Schedules that one measured library has, by library."""
+LATENT = "latent"
+"""Stands for the decoding of latent keys, which one library was measured with, among libraries."""
+HIDDEN = 1.0
+"""Lane operations per score of that schedule where none of its kernels was measured."""
+GUESSES: Mapping[str, Mapping[str, float]] = {
+    "ck": {
+        "vector_independent_forward": 6.0,
+        "vector_independent_backward": 7.0,
+        "latencies_forward": 1.0,
+        "latencies_backward": 1.0,
+    },
+    "triton": {"vector_serial_forward": 6.0},
+    LATENT: {
+        "call_decode": 4.2e-6,
+        "start_workgroup": 1.3e-6,
+        "overlap_decode": 2.0,
+        "own_traffic": 1.0,
+        "idle_workgroup": 1e-7,
+        "combine_kernel": 4.2e-6,
+        "combine_part": 4.3e-7,
+        "stream_split": 6.5e10,
+        "bandwidth_split": 0.77,
+        "stream_asm": 6.5e10,
+        "bandwidth_asm": 0.77,
+    },
+}
+"""What documents and counted instructions say of coefficients that one library determines:
+operations of the loop of a schedule, launches, one or three latencies of memory, the bandwidth of
+stream benchmarks."""
 PARTS = {"tile": TILE, "decode": DECODE, "unfused": UNFUSED}
 LIMITS = {
     "vector_power": (0.05, 2.0),
@@ -163,42 +188,52 @@ def fit(
 
 
 def fit_all(
-    chosen: Sequence[Problem], known: Mapping[str, float], parts: Collection[str] = PARTS
+    chosen: Sequence[Problem],
+    known: Mapping[str, float],
+    parts: Collection[str] = PARTS,
+    lost: Collection[str] = (),
 ) -> dict[str, float]:
-    """All parts, or those that are given, in the order they need each other."""
-    short = any(problem.op.library == SHORT for problem in chosen)
+    """All parts, or those that are given, in the order they need each other; `lost` libraries are
+    those that nobody measured."""
+    known = without(known, lost)
+    fixed = {name for library in lost for name in (*_own(known, library), *_guesses(library))}
     for part, names in PARTS.items():
         own = [problem for problem in chosen if problem.part == part]
-        fitted = [n for n in names if n in known and (short or not n.startswith("latencies_"))]
         if own and part in parts:
-            known = fit(own, fitted, known)
-    return scheduled(known)
+            known = fit(own, [name for name in names if name not in fixed], known)
+    return without(known, lost)
 
 
-def scheduled(known: Mapping[str, float]) -> dict[str, float]:
-    """With the mean of the measured kernels of a schedule for those that nobody measured."""
+def without(known: Mapping[str, float], lost: Collection[str]) -> dict[str, float]:
+    """Coefficients as if nobody had measured the libraries `lost`.
+
+    A schedule is the mean of its measured kernels, or a guess; a lost library has the costs of its
+    schedule, of libraries with split keys and of calls in general.
+    """
     found = dict(known)
     for direction in DIRECTIONS:
-        own = [f"vector_{name}_{direction}" for name in INTERLEAVED]
-        measured = [known[name] for name in own if name in known]
-        if measured:
-            found[f"vector_interleaved_{direction}"] = sum(measured) / len(measured)
+        own = [known[f"vector_{n}_{direction}"] for n in INTERLEAVED if n not in lost]
+        found[f"vector_interleaved_{direction}"] = sum(own) / len(own) if own else HIDDEN
+    for library in lost:
+        found |= _guesses(library)
+        found |= {name: found[_otherwise(name)] for name in _own(known, library)}
     return found
 
 
-def unmeasured(known: Mapping[str, float], word: str) -> dict[str, float]:
-    """Without the coefficients of a library, where `word` is one.
+def _own(known: Mapping[str, float], library: str) -> list[str]:
+    """Names of the coefficients of one library."""
+    return [name for name in known if f"_{library}" in name.partition("@")[0]]
 
-    The schedules that only this library was measured with get what the loop computes, as on NVIDIA.
-    """
-    found = {name: v for name, v in known.items() if f"_{word}" not in name.partition("@")[0]}
-    for direction in DIRECTIONS:
-        key = f"vector_{ONLY[word]}_{direction}" if word in ONLY else ""
-        if key:
-            found[key] = known.get(f"{key}@nvidia", known["vector_serial_forward@nvidia"])
-        if word == SHORT:
-            found[f"latencies_{direction}"] = 1.0
-    return scheduled(found)
+
+def _otherwise(name: str) -> str:
+    """The coefficient of a library that nobody measured, for one that is a library's own."""
+    prefix, _, direction = name.split("_")[0], *name.partition("@")[0].rpartition("_")[1:]
+    general = {"vector": f"interleaved_{direction}", "call": f"sdpa_{direction}"}
+    return f"{prefix}_{general.get(prefix, 'split')}"
+
+
+def _guesses(library: str) -> Mapping[str, float]:
+    return GUESSES.get(library, {})
 
 
 def report(title: str, chosen: Sequence[Problem], known: Mapping[str, float]) -> None:
@@ -249,19 +284,22 @@ def _left_out(problem: Problem, word: str) -> bool:
     )
 
 
-def leave_out(chosen: Sequence[Problem], known: Mapping[str, float], word: str) -> None:
-    """Scores of what `word` names, predicted by a fit to the others.
+def leave_out(chosen: Sequence[Problem], known: Mapping[str, float], word: str) -> dict[str, float]:
+    """Scores of what `word` names, predicted by a fit to the others, and that fit.
 
-    Parts that nothing else was measured of are not scored: unfused attention, decoding of latent
-    keys by another library.
+    Parts that nothing else was measured of are not scored: unfused attention.
     """
     used = [p for p in chosen if not _left_out(p, word)]
-    alike = {(p.part, p.op.latent) for p in used}
-    left = [p for p in chosen if _left_out(p, word) and (p.part, p.op.latent) in alike]
-    for library in {p.op.library for p in chosen} - {p.op.library for p in used}:
-        known = unmeasured(known, library)
-    known = fit_all(used, known, {p.part for p in left})
-    report(f"left out: {word}", left, known)
+    left = [p for p in chosen if _left_out(p, word) and p.part != "unfused"]
+    lost = _measured(chosen) - _measured(used) - {"unfused"}
+    found = fit_all(used, known, PARTS, lost)
+    if left:
+        report(f"left out: {word}", left, found)
+    return found
+
+
+def _measured(chosen: Sequence[Problem]) -> set[str]:
+    return {p.op.library for p in chosen} | {LATENT for p in chosen if p.op.latent}
 
 
 def _ablate(chosen: Sequence[Problem], known: Mapping[str, float]) -> None:
@@ -287,12 +325,11 @@ def main() -> None:
     report("before", chosen, start)
     for word in words(chosen) if given.left_out else ():
         leave_out(chosen, start, word)
-    used = chosen
     if given.without:
-        leave_out(chosen, start, given.without)
-        used = [p for p in chosen if not _left_out(p, given.without)]
-    known = fit_all(used, start)
-    report("in sample", used, known)
+        known = leave_out(chosen, start, given.without)
+    else:
+        known = fit_all(chosen, start)
+        report("in sample", chosen, known)
     if given.folds:
         print("random fifths of the shapes left out")
         folds(chosen, start)
