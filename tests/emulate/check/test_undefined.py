@@ -137,6 +137,14 @@ def test_a_tensor_of_another_8_bit_format(target, right, wrong):
 
 
 @pytest.mark.hip
+def test_a_conversion_to_8_bits_reads_none():
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    kernel = wavecast.load(SOURCE, arch="gfx942", check=True, threads=1)["to_fp8"]
+    codes = torch.zeros(64, dtype=torch.uint8).view(torch.float8_e4m3fn)
+    assert found(kernel, 1, 64, codes, zeros()) == ()
+
+
+@pytest.mark.hip
 @pytest.mark.parametrize("name", ["private_array", "private_bytes"])
 def test_elements_of_a_private_array_that_nothing_has_written(kernels, name):
     if kernels[name].code.target == "gfx90a":

@@ -44,6 +44,13 @@ extern "C" __global__ void from_fp8(float* out, const unsigned char* in) {
 #endif
 }
 
+extern "C" __global__ void to_fp8(unsigned char* out, const float* in) {
+#if defined(__gfx942__) || defined(__gfx1201__)
+    float half = in[threadIdx.x] * 0.5f;
+    out[threadIdx.x] = __builtin_amdgcn_cvt_pk_fp8_f32(half, half, 0, false);
+#endif
+}
+
 extern "C" __global__ void private_array(float* out, const int* index, int count) {
     float own[256];
     for (int i = 0; i < count; ++i) own[index[i]] = (float)i;

@@ -39,7 +39,8 @@ def format_reports(program: Program, tensors: Sequence[LaunchTensor]) -> list[Re
 def _formats(instruction: Instruction) -> Iterator[str]:
     """The 8-bit formats an instruction reads: `fp8`, `bf8`."""
     decoded = instruction.decoded
-    types = [role.type for role in decoded.roles if role.access is not OperandAccess.WRITE]
+    # a conversion to an 8-bit format keeps the other half of its result, which it does not read
+    types = [role.type for role in decoded.roles if role.access is OperandAccess.READ]
     if decoded.opcode.matrix is not None:
         types += [decoded.opcode.matrix.a_type, decoded.opcode.matrix.b_type]
     for name in types:
