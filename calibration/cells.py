@@ -54,13 +54,13 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutTable:
-    """Everything that was left out. `measured` and `slices` are by command, `not_refitted` has the
-    experiments for which nothing was calibrated again, with the reason."""
+    """Everything that was left out. `measured` and `slices` are by command, `notes` has the
+    experiments for which nothing was calibrated again, and what was set aside, with the reason."""
 
     measured: Mapping[str, tuple[MeasuredRange, ...]]
     cells: tuple[Cell, ...]
     slices: Mapping[str, tuple[Slice, ...]]
-    not_refitted: Mapping[str, str]
+    notes: Mapping[str, str]
 
     def without(self, command: str) -> LeftOutTable:
         """The table without a command."""
@@ -68,7 +68,7 @@ class LeftOutTable:
             {name: rows for name, rows in self.measured.items() if name != command},
             tuple(cell for cell in self.cells if cell.command != command),
             {name: rows for name, rows in self.slices.items() if name != command},
-            {name: text for name, text in self.not_refitted.items() if name.split()[0] != command},
+            {name: text for name, text in self.notes.items() if name.split()[0] != command},
         )
 
     def joined(self, other: LeftOutTable) -> LeftOutTable:
@@ -77,7 +77,7 @@ class LeftOutTable:
             {**self.measured, **other.measured},
             (*self.cells, *other.cells),
             {**self.slices, **other.slices},
-            {**self.not_refitted, **other.not_refitted},
+            {**self.notes, **other.notes},
         )
 
     def document(self) -> str:
@@ -85,7 +85,7 @@ class LeftOutTable:
         about = "Written by `python -m calibration.left_out DATA --sources CHECKOUT`: do not edit."
         parts = [
             f'{{"about": {json.dumps(about)}',
-            f'"not_refitted": {json.dumps(dict(sorted(self.not_refitted.items())))}',
+            f'"notes": {json.dumps(dict(sorted(self.notes.items())))}',
             f'"measured": {_by_command(self.measured)}',
             f'"slices": {_by_command(self.slices)}',
             f'"columns": {json.dumps([field.name for field in fields(Cell)])}',
@@ -107,7 +107,7 @@ def read(path: Path = TABLE) -> LeftOutTable:
         },
         tuple(Cell(*row[:-1], tuple(row[-1])) for row in found["cells"]),
         {name: tuple(Slice(*row) for row in rows) for name, rows in found["slices"].items()},
-        found["not_refitted"],
+        found["notes"],
     )
 
 

@@ -57,11 +57,16 @@ FAMILIES: Final[Mapping[str, Calibration]] = {
 }
 """By name. The calibration of kernels executes programs for minutes: programs are left out of the
 residuals of each other, and its few coefficients, which are physical, stay."""
+IMPLAUSIBLE: Final = (1e-3, 100.0)
+"""Seconds, and times of the sustained roofline, above which a time is not that of its problem: some
+tables of a collection have another unit."""
 FOLDS: Final = 3
 LEAST: Final = 5
 """Problems that a left-out group needs."""
 PREDICTED: Final = 300
 """Problems of an experiment that are predicted, about; of every model the same share."""
+NEIGHBOURS: Final = 6_000
+"""Problems among which the nearest of another model is looked for, about."""
 ROWS: Final = 12_000
 """Rows of a file that a calibration reads, about."""
 QUANTILES: Final = 21
@@ -231,7 +236,10 @@ def slices(
 ) -> Iterator[Slice]:
     """The errors of left-out models by shape, dtype and year; next to them those of the nearest
     problem of another model."""
-    nearest = _nearest(known)
+    asked = {(problem.op, problem.device) for problem, _ in answers}
+    step = max(1, len(known) // NEIGHBOURS)
+    others = [p for n, p in enumerate(known) if n % step == 0 or (p.op, p.device) in asked]
+    nearest = _nearest(others)
     for by in ("model", "shape", "dtype", "year"):
         groups: dict[tuple[str, str], list[tuple[PublishedProblem, float]]] = defaultdict(list)
         for problem, seconds in answers:
@@ -265,6 +273,13 @@ def _nearest(known: Sequence[PublishedProblem]) -> dict[Any, float]:
     return {(p.op, p.device): seconds for p, seconds in zip(known, found, strict=True)}
 
 
+def implausible(problem: PublishedProblem) -> bool:
+    """Whether a measured time cannot be that of the problem."""
+    seconds, times = IMPLAUSIBLE
+    least = _roofline(problem) if problem.seconds > seconds else None
+    return least is not None and problem.seconds > times * least
+
+
 def _roofline(problem: PublishedProblem) -> float | None:
     try:
         return baselines.roofline_seconds(problem.op, arch.load(problem.device))
@@ -280,18 +295,22 @@ def family_table(
     command: str, data: Path, sources: Path | None, jobs: int, refitted: bool
 ) -> LeftOutTable:
     """All experiments of a family."""
-    known: list[PublishedProblem] = []
+    loaded: list[PublishedProblem] = []
     for name in FAMILIES[command].files:
-        known += problems.load(data / f"{name}.parquet", sources)
+        loaded += problems.load(data / f"{name}.parquet", sources)
+    known = [problem for problem in loaded if not implausible(problem)]
     found: list[Cell] = []
     of_models: list[tuple[PublishedProblem, float]] = []
-    failures: dict[str, str] = {}
+    notes: dict[str, str] = {}
+    if len(known) < len(loaded):
+        what = f"over {IMPLAUSIBLE[0] * 1e3:g} ms and {IMPLAUSIBLE[1]:g} times the roofline"
+        notes[f"{command}: {len(loaded) - len(known)} problems"] = f"set aside, {what}"
     every = list(experiments(known))
     with ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda one: _timed(command, one, data, refitted), every)
         for experiment, (answers, failed) in zip(every, results, strict=True):
             if failed:
-                failures[f"{command} without {experiment.kind} {experiment.group}"] = failed
+                notes[f"{command} without {experiment.kind} {experiment.group}"] = failed
             found += cells(command, experiment, answers)
             if experiment.kind == "model":
                 of_models += answers
@@ -299,7 +318,7 @@ def family_table(
         {command: tuple(measured(known))},
         tuple(found),
         {command: tuple(slices(known, of_models))},
-        failures,
+        notes,
     )
 
 

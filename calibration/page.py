@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 
-from calibration import residuals
 from calibration.cells import Cell, LeftOutTable
 from calibration.residuals import GroupCoverage
 from wavecast.model.intervals import COVERAGE
@@ -56,9 +55,8 @@ problem of another model on the same device.
 """
 
 
-def left_out(known: LeftOutTable) -> str:
-    """The part of the page on what was left out."""
-    groups = residuals.coverage(known)
+def left_out(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> str:
+    """The part of the page on what was left out. `groups` is the coverage of `known`."""
     parts = [_LEFT_OUT, *_summary(known, groups)]
     for kind, title in _KINDS.items():
         parts += [f"\n### {title}\n", _groups([one for one in groups if one.kind == kind], known)]
@@ -69,9 +67,9 @@ def left_out(known: LeftOutTable) -> str:
         parts.append(markdown_table(head, models))
     for by, title in _SLICES.items():
         parts += [f"\n### {title}\n", _slices(known, by)]
-    if known.not_refitted:
-        parts += ["\n### Not calibrated again\n"]
-        parts += [f"- {name}: {why}" for name, why in sorted(known.not_refitted.items())]
+    if known.notes:
+        parts += ["\n### Not calibrated again, or set aside\n"]
+        parts += [f"- {name}: {why}" for name, why in sorted(known.notes.items())]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -182,17 +180,19 @@ def _slices(known: LeftOutTable, by: str) -> str:
     return markdown_table(head, sorted(rows), texts=2)
 
 
-def page(known: LeftOutTable, fitted: str) -> str:
+def page(known: LeftOutTable, groups: Sequence[GroupCoverage], fitted: str) -> str:
     """docs/accuracy.md. `fitted` is the part on the errors of the fit."""
     about = "The coefficients were fitted on these measurements (`docs/coefficients.md`).\n"
-    return "\n".join([_HEAD.rstrip() + "\n", left_out(known), FITTED, about, SCORES, fitted])
+    return "\n".join(
+        [_HEAD.rstrip() + "\n", left_out(known, groups), FITTED, about, SCORES, fitted]
+    )
 
 
-def readme(text: str, known: LeftOutTable) -> str:
+def readme(text: str, known: LeftOutTable, groups: Sequence[GroupCoverage]) -> str:
     """The README with the left-out errors between its two markers. Raises ValueError without."""
     table = markdown_table(
         ["family", "chips", "libraries", "sources", "models"],
-        _by_family(known, residuals.coverage(known)),
+        _by_family(known, groups),
     )
     begin, end = "<!-- left-out errors -->", "<!-- end of left-out errors -->"
     found, number = re.subn(rf"(?s){begin}.*?{end}", lambda _: f"{begin}\n{table}\n{end}", text)

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from calibration import cells
+from calibration import cells, residuals
 from calibration.page import PAGE, README, page, readme
 
 STEPS: Final = ("left_out", "intervals", "accuracy", "docs")
@@ -54,9 +54,10 @@ def joined() -> None:
     """Put the part on what was left out before the scores that `validate` wrote, and its summary
     into the README."""
     known = cells.read()
+    groups = residuals.coverage(known)
     text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(page(known, text[text.index("## Errors by op") :]), encoding="utf-8")
-    README.write_text(readme(README.read_text(encoding="utf-8"), known), encoding="utf-8")
+    PAGE.write_text(page(known, groups, text[text.index("## Errors by op") :]), encoding="utf-8")
+    README.write_text(readme(README.read_text(encoding="utf-8"), known, groups), encoding="utf-8")
 
 
 def main() -> None:

@@ -26,7 +26,17 @@ from wavecast.model.distance import DistanceClass, Measured, MeasuredRange, Pred
 from wavecast.model.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
 
 OUTPUT: Final = Path(intervals.__file__).with_name("residuals.toml")
-_GROUPS: Final = {"chip": "chips", "library": "libraries", "source": "sources", "model": "models"}
+SMALL: Final = 3
+"""Problems that a left-out group needs to count as one."""
+GENERAL: Final[Key] = (DistanceClass.FAR.value, "", "", "")
+"""The row for predictions that no other row describes."""
+_NOT_MEASURED: Final = [
+    one.value for one in DistanceClass if one not in (DistanceClass.MEASURED, DistanceClass.SIZES)
+]
+_FARTHER: Final[Key] = ("", "", "", "")
+"""All of these, for the general row: predictions far from everything have no narrower interval than
+those that are nearer."""
+_WORDS: Final = {"chip": "chips", "library": "libraries", "source": "sources", "model": "models"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +54,63 @@ class GroupCoverage:
     distances: tuple[str, ...]
 
 
-def rows(known: Iterable[Cell]) -> dict[Key, Residuals]:
-    """The rows of `residuals.toml` that have enough left-out groups."""
-    members: dict[Key, list[Cell]] = defaultdict(list)
-    for cell in known:
-        for key in _keys(cell):
-            members[key].append(cell)
-    found = {}
-    for key, same in members.items():
-        row = _row(key, same)
-        if row is not None:
-            found[key] = row
-    return found
+class Rows:
+    """The rows that cells give, each made when it is asked for."""
+
+    def __init__(self, known: Iterable[Cell]) -> None:
+        self._members: dict[Key, list[Cell]] = defaultdict(list)
+        for cell in known:
+            for key in _keys(cell):
+                self._members[key].append(cell)
+        self._made: dict[Key, Residuals | None] = {}
+
+    def get(self, key: Key) -> Residuals | None:
+        """A row, None where it has too few left-out groups."""
+        if key not in self._made:
+            same = self._members.get(key, [])
+            if key == GENERAL:
+                same = self._members.get(_FARTHER, [])
+            self._made[key] = _row(key, same)
+        return self._made[key]
+
+    def all(self) -> dict[Key, Residuals]:
+        """Every row of `residuals.toml`, without those that have the cells of a wider row."""
+        found = {}
+        for key in [*self._members, GENERAL]:
+            same = self._members.get(key, [])
+            wider = [o for o in _wider(key) if len(self._members.get(o, [])) == len(same)]
+            row = None if wider or key == _FARTHER else self.get(key)
+            if row is not None:
+                found[key] = row
+        return found
+
+    def found(self, cell: Cell) -> Residuals:
+        """The row for predictions like those of a cell. Raises ValueError without any."""
+        subject = PredictionSubject(cell.family, cell.library)
+        for key in intervals.keys(DistanceClass(cell.distance), subject, cell.device):
+            row = self.get(key)
+            if row is not None:
+                return row
+        raise ValueError("too few left-out groups for any interval")
+
+
+def _wider(key: Key) -> Iterator[Key]:
+    """The rows that are looked up after a row: one that has the same cells is as good."""
+    own, family, device, library = key
+    if device and library:
+        yield own, family, device, ""
+    if library:
+        yield own, family, "", ""
+    if device:
+        yield own, family, "", library or BEST
+        yield own, family, "", ""
 
 
 def _keys(cell: Cell) -> Iterator[Key]:
     """The rows that a cell belongs to."""
     own, library = cell.distance, cell.library or BEST
+    if own in _NOT_MEASURED:
+        yield _FARTHER
     yield own, "", "", ""
     yield own, cell.family, "", ""
     yield own, cell.family, "", library
@@ -68,10 +118,21 @@ def _keys(cell: Cell) -> Iterator[Key]:
     yield own, cell.family, cell.device, library
 
 
-def _row(key: Key, same: Sequence[Cell]) -> Residuals | None:
-    groups: dict[str, list[Cell]] = defaultdict(list)
+def _by_group(same: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """Cells by what counts equally: a left-out chip, library, source or model of a family. Models
+    with fewer than `SMALL` problems are one group of their source."""
+    found: dict[str, list[Cell]] = defaultdict(list)
     for cell in same:
-        groups[f"{cell.family} {cell.kind} {cell.group}"].append(cell)
+        found[f"{cell.family} {cell.kind} {cell.group}"].append(cell)
+    small = [name for name, members in found.items() if sum(cell.n for cell in members) < SMALL]
+    for name in small:
+        for cell in found.pop(name):
+            found[f"{cell.family} {cell.kind}, few problems, {cell.source}"].append(cell)
+    return found
+
+
+def _row(key: Key, same: Sequence[Cell]) -> Residuals | None:
+    groups = _by_group(same)
     residuals = {}
     for name, members in groups.items():
         logs = np.concatenate([cell.logs for cell in members])
@@ -87,20 +148,21 @@ def _row(key: Key, same: Sequence[Cell]) -> Residuals | None:
 
 def _source(key: Key, same: Sequence[Cell]) -> str:
     """What was left out of what, in words."""
-    _, family, device, library = key
-    what = family or "all kinds of kernels"
-    if library:
-        what += f" by {'the best library' if library == BEST else library}"
-    if device:
-        what += f" on {device}"
-    kinds = [name for kind, name in _GROUPS.items() if any(cell.kind == kind for cell in same)]
+    what = key[1] or "all kinds of kernels"
+    libraries, devices = {cell.library for cell in same}, {cell.device for cell in same}
+    if key[1] and len(libraries) == 1:
+        library = libraries.pop()
+        what += f" ({library})" if library else ""
+    if key[1] and len(devices) == 1:
+        what += f" on {devices.pop()}"
+    kinds = [name for kind, name in _WORDS.items() if any(cell.kind == kind for cell in same)]
     return f"{what}, {' and '.join(kinds)} left out"
 
 
-def table(known: LeftOutTable, only: Sequence[Cell] | None = None) -> ResidualTable:
-    """The table of all cells, or of `only` some."""
+def table(known: LeftOutTable) -> ResidualTable:
+    """What `residuals.toml` has."""
     measured = [one for ranges in known.measured.values() for one in ranges]
-    return ResidualTable(rows(known.cells if only is None else only), Measured(measured))
+    return ResidualTable(Rows(known.cells).all(), Measured(measured))
 
 
 def coverage(known: LeftOutTable) -> list[GroupCoverage]:
@@ -111,8 +173,7 @@ def coverage(known: LeftOutTable) -> list[GroupCoverage]:
             tried[cell.kind, cell.group].append(cell)
     found = []
     for (kind, group), same in sorted(tried.items()):
-        rest = [cell for cell in known.cells if not _touches(cell, kind, group)]
-        made = table(known, rest)
+        made = Rows(cell for cell in known.cells if not _touches(cell, kind, group))
         families = sorted({cell.family for cell in same})
         found += [
             _coverage(kind, group, family, [c for c in same if c.family == family], made)
@@ -127,11 +188,12 @@ def _touches(cell: Cell, kind: str, group: str) -> bool:
 
 
 def _coverage(
-    kind: str, group: str, family: str, same: Sequence[Cell], made: ResidualTable
+    kind: str, group: str, family: str, same: Sequence[Cell], made: Rows
 ) -> GroupCoverage:
     covered, widths, errors, weights = [], [], [], []
     for cell in same:
-        low, high = _ends(cell, made)
+        row = made.found(cell)
+        low, high = min(0.0, row.low), max(0.0, row.high)
         logs = np.array(cell.logs)
         covered.append((low <= logs) & (logs <= high))
         widths.append(np.full(len(logs), high - low))
@@ -151,16 +213,6 @@ def _coverage(
         float(np.median(np.concatenate(widths))),
         tuple(dict.fromkeys(cell.distance for cell in same)),
     )
-
-
-def _ends(cell: Cell, made: ResidualTable) -> tuple[float, float]:
-    """The interval that a prediction of a cell gets from a table without it."""
-    subject = PredictionSubject(cell.family, cell.library)
-    for key in intervals.keys(DistanceClass(cell.distance), subject, cell.device):
-        if key in made.rows:
-            row = made.rows[key]
-            return min(0.0, row.low), max(0.0, row.high)
-    raise ValueError("too few left-out groups for any interval")
 
 
 def document(made: ResidualTable) -> str:

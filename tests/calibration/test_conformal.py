@@ -20,7 +20,7 @@ def drawn(random: np.random.Generator, count: int) -> Groups:
     return found
 
 
-@pytest.mark.parametrize("count", [6, 12, 30])
+@pytest.mark.parametrize("count", [8, 12, 30])
 def test_a_new_group_is_covered(count: int) -> None:
     random = np.random.default_rng(1)
     covered = []
@@ -59,4 +59,6 @@ def test_ends_need_not_be_symmetric() -> None:
 
 
 def test_few_groups_give_no_interval() -> None:
-    assert conformal.interval(drawn(np.random.default_rng(0), 4), 0.8) is None
+    assert (
+        conformal.interval(drawn(np.random.default_rng(0), conformal.LEAST_GROUPS - 1), 0.8) is None
+    )

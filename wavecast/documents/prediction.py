@@ -38,6 +38,7 @@ class IntervalBasisJson(JsonObject):
             "other sizes or dtype",
             "library not measured",
             "chip not measured",
+            "target not measured",
             "chip and library not measured",
         ],
         doc("what separates the prediction from the nearest measurements"),

@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Final
 
+from wavecast import arch
 from wavecast.model.bounds import Work
 
 MARGIN: Final = 1.01
@@ -29,6 +30,7 @@ class DistanceClass(Enum):
     SIZES = "other sizes or dtype"
     LIBRARY = "library not measured"
     CHIP = "chip not measured"
+    TARGET = "target not measured"
     FAR = "chip and library not measured"
 
 
@@ -36,7 +38,8 @@ WIDER: Final[Mapping[DistanceClass, DistanceClass | None]] = {
     DistanceClass.MEASURED: DistanceClass.SIZES,
     DistanceClass.SIZES: DistanceClass.LIBRARY,
     DistanceClass.LIBRARY: DistanceClass.CHIP,
-    DistanceClass.CHIP: DistanceClass.FAR,
+    DistanceClass.CHIP: DistanceClass.TARGET,
+    DistanceClass.TARGET: DistanceClass.FAR,
     DistanceClass.FAR: None,
 }
 """The class whose residuals a class takes when it has too few."""
@@ -73,11 +76,12 @@ class MeasuredRange:
 @dataclass(frozen=True, slots=True)
 class Distance:
     """Whether measurements share the kind of kernel, the chip, the library, the dtype and the sizes
-    of a prediction: of the same `family`; of it on the same `chip`; of it with the same `library`,
-    on that chip if the chip was measured; of these with the same `dtype`; of these with `sizes` on
-    both sides of the prediction's."""
+    of a prediction: of the same `family`; of it on a chip of the same compiler `target`; on the
+    same `chip`; of it with the same `library`, on that chip if the chip was measured; of these with
+    the same `dtype`; of these with `sizes` on both sides of the prediction's."""
 
     family: bool
+    target: bool
     chip: bool
     library: bool
     dtype: bool
@@ -88,6 +92,8 @@ class Distance:
         """The class that residuals are collected by."""
         if not self.family or not (self.chip or self.library):
             return DistanceClass.FAR
+        if not self.target:
+            return DistanceClass.TARGET
         if not self.chip:
             return DistanceClass.CHIP
         if not self.library:
@@ -117,6 +123,7 @@ class Measured:
         same = [one for one in near if one.dtype == subject.dtype]
         return Distance(
             family=bool(family),
+            target=any(_target(one.device) == _target(device) for one in family),
             chip=bool(on_chip),
             library=bool(near),
             dtype=bool(same),
@@ -136,6 +143,11 @@ def features(sizes: Mapping[str, float]) -> dict[str, float]:
     names = list(sizes)
     ratios = {f"{one} per {other}": sizes[one] / sizes[other] for one, other in pairwise(names)}
     return {**sizes, **ratios}
+
+
+@cache
+def _target(device: str) -> str:
+    return arch.load(device).target
 
 
 def _within(own: Mapping[str, float], ranges: Iterable[MeasuredRange]) -> bool:

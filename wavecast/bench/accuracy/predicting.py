@@ -23,7 +23,7 @@ from wavecast.errors import WavecastError
 from wavecast.model.ops.base import Op
 from wavecast.model.prediction import Prediction
 
-RECYCLED: Final = 8
+RECYCLED: Final = 4
 """Problems that one child predicts by executing code."""
 _CHUNK = 500
 _WORTH_A_PROCESS = 2000  # problems; starting one costs about a second
