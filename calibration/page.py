@@ -75,6 +75,8 @@ def left_out(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> str:
 
 def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[str]:
     """Mean coverage of left-out chips, libraries and sources, and median errors by family."""
+    if known.notes:
+        yield f"{_kept(known)}\n"
     yield "Groups count equally:\n"
     rows = []
     for kind, title in _KINDS.items():
@@ -93,6 +95,16 @@ def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[s
     yield f"\nThe target of *in interval* is {COVERAGE:.0%}; single groups are above or below.\n"
     yield markdown_table(
         ["family", "chips", "libraries", "sources", "models"], _by_family(known, groups)
+    )
+
+
+def _kept(known: LeftOutTable) -> str:
+    """A sentence on the experiments for which nothing was calibrated again."""
+    number = sum(" without " in name for name in known.notes)
+    return (
+        f"In {number} experiments the coefficients were kept, or nothing was left to fit: their "
+        "errors are those of the fit, without what only the left-out group told of "
+        "(the end of this part lists them)."
     )
 
 
@@ -194,6 +206,9 @@ def readme(text: str, known: LeftOutTable, groups: Sequence[GroupCoverage]) -> s
         ["family", "chips", "libraries", "sources", "models"],
         _by_family(known, groups),
     )
+    number = sum(" without " in name for name in known.notes)
+    if number:
+        table += f"\n\nIn {number} experiments the coefficients were kept (`docs/accuracy.md`)."
     begin, end = "<!-- left-out errors -->", "<!-- end of left-out errors -->"
     found, number = re.subn(rf"(?s){begin}.*?{end}", lambda _: f"{begin}\n{table}\n{end}", text)
     if number != 1:

@@ -23,8 +23,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-from calibration import cells, residuals
+import pyarrow.parquet as pq
+
+from calibration import cells, datasets, residuals
 from calibration.page import PAGE, README, page, readme
+from wavecast.bench.accuracy import importers
 
 STEPS: Final = ("left_out", "intervals", "accuracy", "docs")
 LIMIT: Final = 3000
@@ -35,7 +38,7 @@ def commands(step: str, data: Path, sources: Path, jobs: int, keep: bool) -> lis
     """The commands of a step, each the arguments of Python."""
     number = ["--jobs", str(jobs)]
     checkout = ["--sources", str(sources)]
-    files = sorted(str(path) for path in data.glob("*.parquet"))
+    files = [str(path) for path in sorted(data.glob("*.parquet")) if _readable(path)]
     kept = ["--keep"] if keep else []
     return {
         "left_out": [["-m", "calibration.left_out", str(data), *checkout, *number, *kept]],
@@ -48,6 +51,13 @@ def commands(step: str, data: Path, sources: Path, jobs: int, keep: bool) -> lis
             ]
         ],
     }[step]  # fmt: skip
+
+
+def _readable(path: Path) -> bool:
+    """Whether an importer reads the file, by its columns."""
+    columns = pq.read_schema(path).names
+    known = (*datasets.importers(), *importers.registered())
+    return any(importer.match(columns) for importer in known)
 
 
 def joined() -> None:

@@ -30,9 +30,7 @@ SMALL: Final = 3
 """Problems that a left-out group needs to count as one."""
 GENERAL: Final[Key] = (DistanceClass.FAR.value, "", "", "")
 """The row for predictions that no other row describes."""
-_NOT_MEASURED: Final = [
-    one.value for one in DistanceClass if one not in (DistanceClass.MEASURED, DistanceClass.SIZES)
-]
+_NEAR: Final = {one.value for one in intervals.NEAR}
 _FARTHER: Final[Key] = ("", "", "", "")
 """All of these, for the general row: predictions far from everything have no narrower interval than
 those that are nearer."""
@@ -99,20 +97,21 @@ def _wider(key: Key) -> Iterator[Key]:
     own, family, device, library = key
     if device and library:
         yield own, family, device, ""
-    if library:
-        yield own, family, "", ""
-    if device:
-        yield own, family, "", library or BEST
+        yield own, family, "", library
+    elif device and own in _NEAR:
+        yield own, family, "", BEST
+    if (device or library) and own not in _NEAR:
         yield own, family, "", ""
 
 
 def _keys(cell: Cell) -> Iterator[Key]:
     """The rows that a cell belongs to."""
     own, library = cell.distance, cell.library or BEST
-    if own in _NOT_MEASURED:
+    if own not in _NEAR:
         yield _FARTHER
     yield own, "", "", ""
-    yield own, cell.family, "", ""
+    if own not in _NEAR:
+        yield own, cell.family, "", ""
     yield own, cell.family, "", library
     yield own, cell.family, cell.device, ""
     yield own, cell.family, cell.device, library

@@ -162,7 +162,7 @@ def test_a_farther_class_has_its_own_wider_interval() -> None:
     far = made.rows["chip not measured", "gemm", "", ""]
     assert far.high - far.low > 2 * (near.high - near.low)
     assert (near.groups, near.problems) == (9, 270)
-    assert near.source == "gemm on mi300x, models left out"
+    assert near.source == "all kinds of kernels, models left out"
     subject = PredictionSubject("gemm")
     row, basis = intervals.residuals(made, subject, "mi308x")
     assert (row.low, row.high) == (far.low, far.high)

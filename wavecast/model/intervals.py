@@ -99,20 +99,26 @@ def residuals(
 
 def keys(own: DistanceClass, subject: PredictionSubject, device: str) -> Iterator[Key]:
     """The rows that describe a prediction, the narrowest first: of its class by family, device and
-    library, then of its class in all families, then the same of the next wider classes."""
+    library, then of its class in all families, then the same of the next wider classes.
+
+    Where chip and library were measured, residuals of other chips with other libraries say less
+    than those of all families do.
+    """
     name: DistanceClass | None = own
     while name is not None:
         for family, chip, library in (
             (subject.family, device, subject.library or BEST),
             (subject.family, device, ""),
             (subject.family, "", subject.library or BEST),
-            (subject.family, "", ""),
+            *(((subject.family, "", ""),) if name not in NEAR else ()),
             ("", "", ""),
         ):
             yield name.value, family, chip, library
         name = WIDER[name]
 
 
+NEAR = (DistanceClass.MEASURED, DistanceClass.SIZES)
+"""Classes whose rows are of a chip or a library."""
 BEST = "best"
 """How rows name predictions of the best library, for which no library is asked."""
 
@@ -139,6 +145,7 @@ def read(text: str) -> ResidualTable:
 __all__ = [
     "BEST",
     "COVERAGE",
+    "NEAR",
     "SIZES",
     "Key",
     "ResidualTable",

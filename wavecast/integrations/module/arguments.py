@@ -167,7 +167,7 @@ def _vector(slot: ArgumentSlot, value: Sequence[Any] | np.ndarray, kernel: str) 
     if not count:
         what = slot.parameter.type or f"a value of {slot.layout.size} bytes"
         raise LaunchError(
-            f"{kernel}: {slot.shown} takes {what}, which is no vector, not {len(value)} elements",
+            f"{kernel}: {slot.shown} takes {what}, not a vector of {len(value)} elements",
             hint="give bytes or a ctypes structure",
         )
     if len(value) != count:
