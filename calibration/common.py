@@ -76,9 +76,9 @@ def starting(family: str) -> dict[str, float]:
     }
 
 
-def write(family: str, known: Mapping[str, float]) -> None:
+def write(family: str, known: Mapping[str, float], folder: Path = FOLDER) -> None:
     """Set the values of `name` and `name@scope` in a family's file, whose rows exist."""
-    path = FOLDER / f"{family}.toml"
+    path = folder / f"{family}.toml"
     head, *rows = re.split(r"(?m)^(?=\[)", path.read_text(encoding="utf-8"))
     names = [row[1 : row.index("]")] for row in rows]
     for key, value in known.items():

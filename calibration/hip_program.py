@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -16,10 +17,12 @@ from wavecast.integrations.module.loading import Module, load
 from wavecast.model import queue
 from wavecast.model.bounds import Work
 from wavecast.model.chip import Chip
+from wavecast.model.distance import PredictionSubject
 from wavecast.model.intervals import bracketed
 from wavecast.model.ops.base import Op
+from wavecast.model.predict import kernel_subject
 from wavecast.model.prediction import Prediction
-from wavecast.model.profile import LaunchProfile
+from wavecast.model.profile import LaunchProfile, ProfileSource
 
 FOLDER = "gpu_perf_scripts"
 """Folder of a checkout that holds the programs."""
@@ -30,6 +33,7 @@ class HipProgram(Op):
     """A program (`fir`) with a problem size (`1024_taps8`), compiled from `sources`."""
 
     kind: ClassVar[str] = "hip"
+    executes_code: ClassVar[bool] = True
     shape_help: ClassVar[str] = "the problem size a program of the suite prints"
     program: str
     size: str
@@ -47,6 +51,12 @@ class HipProgram(Op):
         if missing:
             raise UsageError(f"hip needs {' and '.join(missing)}")
         return cls(options["program"], shape, options["sources"])
+
+    @property
+    def subject(self) -> PredictionSubject:
+        """A HIP kernel of which a sample is executed, with the work-items of the largest launch."""
+        items = _work_items(self.program, self.size)
+        return kernel_subject("hip", ProfileSource.SAMPLE, items)
 
     def work(self) -> Work:
         """Raises MissingFact: what of a program's work is useful is not written down."""
@@ -80,7 +90,7 @@ class HipProgram(Op):
                 fidelity="executed",
                 bounds=bounds,
             ),
-            self.op_class,
+            self.subject,
             device,
         )
         return replace(found, notes=tuple(dict.fromkeys((*notes, *found.notes))))
@@ -108,6 +118,14 @@ class HipProgram(Op):
 
     def __str__(self) -> str:
         return f"{self.program} {self.size}"
+
+
+@lru_cache(maxsize=1024)
+def _work_items(program: str, size: str) -> int:
+    launches = (
+        step for step in hip_suite.steps(program, size) if isinstance(step, hip_suite.Kernel)
+    )
+    return max((prod(step.grid) * prod(step.block) for step in launches), default=1)
 
 
 @lru_cache(maxsize=64)

@@ -1,43 +1,342 @@
-"""Errors of predictions on a target that is left out of the calibration.
+"""Errors of predictions on what was left out of the calibration.
 
-    python -m calibration.left_out DATA OUT.json [--only gemm,moe]
+    python -m calibration.left_out DATA [--sources CHECKOUT] [--only gemm,moe] [--jobs 2]
 
-For every family and target below: copies the sources, calibrates the copy without the target,
-predicts the target's measurements with it, and writes log(measured / predicted) of all of them.
-`calibration.validate --left-out OUT.json --write-intervals …` derives the intervals of unmeasured
-chips from it. Takes as long as the calibrations do, each as often as it has targets.
+An experiment leaves out one chip, one library, one source (a repository) or a third of the models
+(files, layers, programs) of a family, calibrates without them (`refit`), and predicts them. The
+committed table `calibration/left_out.json` has their errors, and quantiles of log(measured /
+predicted) by distance class. The intervals of predictions (`calibration.residuals`) and
+docs/accuracy.md derive from it. `--only` replaces the families that it names.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from zlib import crc32
 
-import wavecast
+import numpy as np
+
+from calibration import problems, refit
+from calibration.cells import TABLE, Cell, LeftOutTable, Slice, read
+from calibration.problems import PublishedProblem
 from wavecast import arch
+from wavecast.bench.accuracy import baselines
+from wavecast.errors import WavecastError
+from wavecast.model import coefficients
+from wavecast.model.distance import Measured, MeasuredRange, features
 
-ROOT = Path(wavecast.__file__).resolve().parents[1]
 
-FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "gemm": (("gemm_tuned",), ("gfx942", "gfx950")),
-    "moe": (("moe_tuned",), ("gfx942", "gfx950")),
-    "attention": (("attention_published",), ("gfx942", "gfx950")),
-    "elementwise": (("elementwise_norm",), ("gfx908", "gfx90a", "gfx942")),
-    "convolution": (("conv_miopen",), ("gfx908", "gfx90a")),
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A calibration command: the `files` whose problems it should predict, the `arguments` of a
+    quick fit, and whether its coefficients are fitted again (`refitted`)."""
+
+    files: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    refitted: bool = True
+
+
+FAMILIES: Final[Mapping[str, Calibration]] = {
+    "gemm": Calibration(("gemm_tuned", "gemm_published", "gemm_tensile")),
+    "moe": Calibration(("moe_tuned", "moe_counters")),
+    "attention": Calibration(("attention_published",)),
+    "elementwise": Calibration(("elementwise_norm",), ("--rounds", "1")),
+    "convolution": Calibration(("conv_miopen",), ("--rounds", "1", "--sample", "60")),
+    "collectives": Calibration(("collectives",)),
+    "kernel": Calibration(("hip_kernels_mi300a",), refitted=False),
 }
-"""Family -> its files, and targets to leave out."""
+"""By name. The calibration of kernels executes programs for minutes: programs are left out of the
+residuals of each other, and its few coefficients, which are physical, stay."""
+IMPLAUSIBLE: Final = (1e-3, 100.0)
+"""Seconds, and times of the sustained roofline, above which a time is not that of its problem: some
+tables of a collection have another unit."""
+FOLDS: Final = 3
+LEAST: Final = 5
+"""Problems that a left-out group needs."""
+PREDICTED: Final = 300
+"""Problems of an experiment that are predicted, about; of every model the same share."""
+NEIGHBOURS: Final = 6_000
+"""Problems among which the nearest of another model is looked for, about."""
+ROWS: Final = 12_000
+"""Rows of a file that a calibration reads, about."""
+QUANTILES: Final = 21
+"""Residuals that represent those of a cell, at most."""
 
-LIMIT = 3000
-"""Problems of a file that are predicted, about."""
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What is left out: `kind` is one of `problems.KINDS`; `group` its name, or that of a fold of
+    models."""
+
+    kind: str
+    group: str
+    left_out: tuple[PublishedProblem, ...]
+    remaining: tuple[PublishedProblem, ...]
+
+
+def experiments(known: Sequence[PublishedProblem]) -> Iterator[Experiment]:
+    """All experiments of a family."""
+    libraries = any(getattr(problem.op, "library", "") for problem in known)
+    for kind in ("chip", "library", "source") if libraries else ("chip", "source"):
+        for group in sorted({problem.group(kind) for problem in known} - {""}):
+            yield from _experiment(kind, group, known, lambda p, k=kind: p.group(k))
+    folds = _folds(known)
+    for fold in range(FOLDS):
+        yield from _experiment("model", str(fold), known, lambda p: str(folds[p.model]))
+
+
+def _experiment(
+    kind: str, group: str, known: Sequence[PublishedProblem], name: Any
+) -> Iterator[Experiment]:
+    own = tuple(problem for problem in known if name(problem) == group)
+    others = tuple(problem for problem in known if name(problem) != group)
+    if len(own) >= LEAST and others:
+        yield Experiment(kind, group, own, others)
+
+
+def _folds(known: Sequence[PublishedProblem]) -> dict[str, int]:
+    """A fold of every model, such that folds have about as many problems."""
+    counts: dict[str, int] = defaultdict(int)
+    for problem in known:
+        counts[problem.model] += 1
+    sizes, found = [0] * FOLDS, {}
+    for model in sorted(counts, key=lambda name: (-counts[name], name)):
+        found[model] = sizes.index(min(sizes))
+        sizes[found[model]] += counts[model]
+    return found
+
+
+def run(
+    command: str, experiment: Experiment, data: Path, refitted: bool
+) -> tuple[list[tuple[PublishedProblem, float]], str]:
+    """Predicted seconds of left-out problems, and why there was no calibration without them, "" if
+    there was one or none is needed."""
+    chosen = _chosen(experiment.left_out)
+    files = refit.files_of(command)
+    every = [*experiment.left_out, *experiment.remaining]
+    gone_devices, devices = (
+        {problem.device for problem in some} for some in (experiment.left_out, experiment.remaining)
+    )
+    gone_libraries, libraries = (
+        {problem.subject.library.split(" ")[0] for problem in some}
+        for some in (experiment.left_out, experiment.remaining)
+    )
+    scopes = refit.learned_scopes(sorted(gone_devices - devices), sorted(devices))
+    failed = ""
+    with refit.sources() as copy:
+        forget = partial(_forget, copy, scopes, gone_libraries - libraries, libraries)
+        forget()
+        gone = {problem.file for problem in experiment.left_out}
+        left = {problem.file for problem in experiment.remaining}
+        if gone & set(files):
+            if not left & set(files):
+                return [], "no measurements are left to calibrate with"
+            if not refitted:
+                failed = "coefficients kept"
+            frames = {}
+            for name in files if refitted else ():
+                own, out = (
+                    [problem for problem in some if problem.file == name]
+                    for some in (every, experiment.left_out)
+                )
+                frame = problems.kept_rows(data / f"{name}.parquet", own, out)
+                frames[name] = problems.thinned(frame, ROWS)
+            if refitted:
+                arguments = FAMILIES[command].arguments
+                failed = refit.calibrate(copy, command, arguments, frames, data)
+                forget()
+        seconds = refit.predict(copy, [(problem.op, problem.device) for problem in chosen])
+    return [(p, s) for p, s in zip(chosen, seconds, strict=True) if s is not None], failed
+
+
+def _forget(copy: Path, scopes: set[str], gone: set[str], libraries: set[str]) -> None:
+    folder = copy / "wavecast" / "model" / "coefficients"
+    values = {}
+    for name in coefficients.families():
+        rows = coefficients.read(name, (folder / f"{name}.toml").read_text(encoding="utf-8"))
+        values[name] = refit.forgotten(rows, scopes, gone, libraries)
+    refit.forget(copy, values)
+
+
+def _chosen(left_out: Sequence[PublishedProblem]) -> list[PublishedProblem]:
+    """About `PREDICTED` of the problems, always the same, at least `LEAST` of every model."""
+    by_model: dict[str, list[PublishedProblem]] = defaultdict(list)
+    for problem in left_out:
+        by_model[problem.model].append(problem)
+    share = min(1.0, PREDICTED / len(left_out))
+    chosen = []
+    for same in by_model.values():
+        same.sort(key=lambda problem: crc32(f"{problem.op} {problem.seconds}".encode()))
+        chosen += same[: max(1, round(share * len(same)))]
+    return chosen
+
+
+def measured(known: Iterable[PublishedProblem]) -> list[MeasuredRange]:
+    """What problems measure, by family, device, library and dtype."""
+    groups: dict[tuple[str, ...], list[dict[str, float]]] = defaultdict(list)
+    for problem in known:
+        subject = problem.subject
+        key = subject.family, problem.device, subject.library, subject.dtype
+        groups[key].append(features(subject.sizes))
+    found = []
+    for (family, device, library, dtype), sizes in sorted(groups.items()):
+        names = [name for name in sizes[0] if all(name in one for one in sizes)]
+        spans = {name: [one[name] for one in sizes] for name in names}
+        ranges = {name: (min(values), max(values)) for name, values in spans.items()}
+        found.append(MeasuredRange(family, device, library, dtype, len(sizes), ranges))
+    return found
+
+
+def cells(
+    command: str, experiment: Experiment, answers: Sequence[tuple[PublishedProblem, float]]
+) -> Iterator[Cell]:
+    """The answers of an experiment by what intervals tell apart."""
+    known = Measured(measured(experiment.remaining))
+    groups: dict[tuple[str, ...], list[tuple[PublishedProblem, float]]] = defaultdict(list)
+    for problem, seconds in answers:
+        distance = known.distance(problem.subject, problem.device).distance_class
+        unit = problem.model if experiment.kind == "model" else experiment.group
+        groups[
+            unit, problem.subject.family, problem.device, problem.subject.library,
+            problem.source, distance.value,
+        ].append((problem, seconds))  # fmt: skip
+    for (unit, family, device, library, source, distance), same in sorted(groups.items()):
+        logs = np.log([problem.seconds / seconds for problem, seconds in same])
+        rooflines = [
+            abs(found / problem.seconds - 1)
+            for problem, _ in same
+            if (found := _roofline(problem)) is not None
+        ]
+        yield Cell(
+            command, experiment.kind, unit, family, device, library, source, distance, len(same),
+            float(np.median(rooflines)) if rooflines else None,
+            tuple(round(float(value), 4) for value in sketch(logs)),
+        )  # fmt: skip
+
+
+def sketch(logs: np.ndarray) -> np.ndarray:
+    """At most `QUANTILES` residuals that represent `logs`: their quantiles."""
+    if len(logs) <= QUANTILES:
+        return np.sort(logs)
+    return np.quantile(logs, (np.arange(QUANTILES) + 0.5) / QUANTILES)
+
+
+def slices(
+    known: Sequence[PublishedProblem], answers: Sequence[tuple[PublishedProblem, float]]
+) -> Iterator[Slice]:
+    """The errors of left-out models by shape, dtype and year; next to them those of the nearest
+    problem of another model."""
+    asked = {(problem.op, problem.device) for problem, _ in answers}
+    step = max(1, len(known) // NEIGHBOURS)
+    others = [p for n, p in enumerate(known) if n % step == 0 or (p.op, p.device) in asked]
+    nearest = _nearest(others)
+    for by in ("model", "shape", "dtype", "year"):
+        groups: dict[tuple[str, str], list[tuple[PublishedProblem, float]]] = defaultdict(list)
+        for problem, seconds in answers:
+            value = problem.subject.dtype if by == "dtype" else getattr(problem, by)
+            if value:
+                groups[problem.subject.family, value].append((problem, seconds))
+        for (family, value), same in sorted(groups.items()):
+            if len(same) < LEAST:
+                continue
+            errors = [abs(seconds / problem.seconds - 1) for problem, seconds in same]
+            logs = [math.log(seconds / problem.seconds) for problem, seconds in same]
+            near = [
+                abs(nearest[problem.op, problem.device] / problem.seconds - 1)
+                for problem, _ in same
+                if nearest.get((problem.op, problem.device), math.nan) > 0
+            ]
+            yield Slice(
+                family, by, value, len(same), _round(np.median(errors)),
+                _round(np.quantile(errors, 0.9)), _round(np.median(logs)),
+                _round(np.median(near)) if near else None,
+            )  # fmt: skip
+
+
+def _nearest(known: Sequence[PublishedProblem]) -> dict[Any, float]:
+    found = baselines.neighbours(
+        [problem.op for problem in known],
+        [problem.device for problem in known],
+        [problem.model for problem in known],
+        [problem.seconds for problem in known],
+    )
+    return {(p.op, p.device): seconds for p, seconds in zip(known, found, strict=True)}
+
+
+def implausible(problem: PublishedProblem) -> bool:
+    """Whether a measured time cannot be that of the problem."""
+    seconds, times = IMPLAUSIBLE
+    least = _roofline(problem) if problem.seconds > seconds else None
+    return least is not None and problem.seconds > times * least
+
+
+def _roofline(problem: PublishedProblem) -> float | None:
+    try:
+        return baselines.roofline_seconds(problem.op, arch.load(problem.device))
+    except (WavecastError, ArithmeticError):
+        return None
+
+
+def _round(value: Any) -> float:
+    return round(float(value), 4)
+
+
+def family_table(
+    command: str, data: Path, sources: Path | None, jobs: int, refitted: bool
+) -> LeftOutTable:
+    """All experiments of a family."""
+    loaded: list[PublishedProblem] = []
+    for name in FAMILIES[command].files:
+        loaded += problems.load(data / f"{name}.parquet", sources)
+    known = [problem for problem in loaded if not implausible(problem)]
+    found: list[Cell] = []
+    of_models: list[tuple[PublishedProblem, float]] = []
+    notes: dict[str, str] = {}
+    if len(known) < len(loaded):
+        what = f"over {IMPLAUSIBLE[0] * 1e3:g} ms and {IMPLAUSIBLE[1]:g} times the roofline"
+        notes[f"{command}: {len(loaded) - len(known)} problems"] = f"set aside, {what}"
+    every = list(experiments(known))
+    with ThreadPoolExecutor(jobs) as pool:
+        results = pool.map(lambda one: _timed(command, one, data, refitted), every)
+        for experiment, (answers, failed) in zip(every, results, strict=True):
+            if failed:
+                notes[f"{command} without {experiment.kind} {experiment.group}"] = failed
+            found += cells(command, experiment, answers)
+            if experiment.kind == "model":
+                of_models += answers
+    return LeftOutTable(
+        {command: tuple(measured(known))},
+        tuple(found),
+        {command: tuple(slices(known, of_models))},
+        notes,
+    )
+
+
+def _timed(
+    command: str, experiment: Experiment, data: Path, refitted: bool
+) -> tuple[list[tuple[PublishedProblem, float]], str]:
+    started = time.perf_counter()
+    answers, failed = run(command, experiment, data, refitted)
+    errors = sorted(abs(seconds / problem.seconds - 1) for problem, seconds in answers)
+    median = f"{errors[len(errors) // 2]:.1%}" if errors else "–"
+    print(
+        f"{command} without {experiment.kind} {experiment.group}: {len(answers)} problems, "
+        f"median error {median}, {time.perf_counter() - started:.0f} s"
+        + (f"; NOT REFITTED: {failed}" if failed else ""),
+        file=sys.stderr,
+        flush=True,
+    )
+    return answers, failed
 
 
 def main() -> None:
@@ -45,53 +344,22 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("data", type=Path)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--only", default=",".join(FAMILIES), help="families, with commas")
+    parser.add_argument("--sources", type=Path, help="a checkout of the HIP suite")
+    parser.add_argument("--only", default="", help="families, with commas")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", action="store_true", help="keep the coefficients, do not refit")
     given = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    for family in given.only.split(","):
-        files, targets = FAMILIES[family]
-        for target in targets:
-            found = list(missed(given.data.resolve(), family, files, target))
-            errors = sorted(abs(math.expm1(row["log"])) for row in found)
-            median = f"{errors[len(errors) // 2]:.1%}" if errors else "–"
-            print(f"{family} without {target}: {len(found)} problems, median error {median}")
-            rows += found
-    given.output.write_text(json.dumps({"left_out": rows}) + "\n", encoding="utf-8")
-
-
-def missed(
-    data: Path, family: str, files: tuple[str, ...], target: str
-) -> Iterator[dict[str, Any]]:
-    """Op, target and log(measured / predicted) of the target's problems."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        for package in ("wavecast", "calibration"):
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / package, copy / package, ignore=ignored)
-        calibrate = [f"calibration.{family}", str(data), "--without", target, "--write"]
-        _run(copy, calibrate)
-        paths = [str(data / f"{name}.parquet") for name in files]
-        scored = [*paths, "--format", "json", "--cases", "--limit", str(LIMIT)]
-        document = json.loads(_run(copy, ["calibration.validate", *scored]))
-    for case in document["cases"]:
-        if arch.load(case["device"]).target == target:
-            log = math.log(case["measured"] / case["predicted"])
-            yield {"op": case["op"], "target": target, "log": round(log, 5)}
-
-
-def _run(folder: Path, command: list[str]) -> str:
-    """Standard output of `python -m command` with the sources of a folder."""
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+    data = given.data.resolve()
+    names = given.only.split(",") if given.only else list(FAMILIES)
+    for name in names:
+        if name == "kernel" and given.sources is None:
+            print("kernel: not without --sources", file=sys.stderr)
+            continue
+        refitted = FAMILIES[name].refitted and not given.keep
+        found = family_table(name, data, given.sources, given.jobs, refitted)
+        table = read() if TABLE.is_file() else LeftOutTable({}, (), {}, {})
+        table = table.without(name).joined(found)
+        TABLE.write_text(table.document(), encoding="utf-8")
 
 
 if __name__ == "__main__":

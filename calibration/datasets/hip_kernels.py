@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KIND = "hip"
+UNNAMED = {"bfs": (4, 8, 16, 32)}
+"""Program -> values of the argument that its label leaves out, in the order of `run_all.sh`: the
+mean degree of a node."""
 NO_SOURCES = "the programs' sources are needed (--sources, a checkout of sarchlab/mgpusim)"
 
 
@@ -33,12 +37,17 @@ class HipKernels(Importer):
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row; the time is the mean, as in the suite's own comparison."""
-        yield from each(frame.to_dict("records"), self._case)
+        rows = [
+            {str(name): value for name, value in row.items()} for row in frame.to_dict("records")
+        ]
+        sizes = full_sizes([(str(row["kernel_name"]), str(row["problem_size"])) for row in rows])
+        same = ({**row, "problem_size": size} for row, size in zip(rows, sizes, strict=True))
+        yield from each(same, self._case)
 
     def _case(self, row: Mapping[str, Any]) -> Case:
         program, size = str(row["kernel_name"]), str(row["problem_size"])
         device, _ = device_of(str(row["arch"]), name=str(row.get("device", "")))
-        reason = _reason(program, size, self.sources)
+        reason = reason_of(program, size, self.sources)
         return Case(
             kind=KIND,
             op=None if reason else HipProgram(program, size, self.sources),
@@ -51,10 +60,31 @@ class HipKernels(Importer):
         )
 
 
-def _reason(program: str, size: str, sources: str) -> str:
+def full_sizes(labels: Sequence[tuple[str, str]]) -> list[str]:
+    """The problem sizes of rows of program and label, in the order in which the suite ran them.
+
+    A program whose label leaves out an argument ran with each of its values (`UNNAMED`) in order.
+    Where a label does not occur once per value, what a row ran with is not known: its size is "".
+    """
+    counts, seen = Counter(labels), Counter[tuple[str, str]]()
+    found = []
+    for label in labels:
+        program, size = label
+        values = UNNAMED.get(program, ())
+        if values:
+            known = counts[label] % len(values) == 0
+            size = f"{size}_{values[seen[label] % len(values)]}" if known else ""
+        seen[label] += 1
+        found.append(size)
+    return found
+
+
+def reason_of(program: str, size: str, sources: str) -> str:
     """Why a row cannot be predicted; "" where it can."""
     if program not in hip_suite.PROGRAMS:
         return f"{program} is not a program of the suite"
+    if not size:
+        return f"the label of {program} leaves an argument out"
     if hip_suite.source(program) and not sources:
         return NO_SOURCES
     try:
@@ -64,4 +94,4 @@ def _reason(program: str, size: str, sources: str) -> str:
     return ""
 
 
-__all__ = ["HipKernels"]
+__all__ = ["HipKernels", "full_sizes", "reason_of"]

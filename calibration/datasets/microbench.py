@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from calibration import hip_suite
+from calibration.datasets.hip_kernels import full_sizes, reason_of
 from calibration.hip_program import HipProgram
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case, MeasuredFigure, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each
-from wavecast.errors import MissingFact, UnknownName, UsageError
+from wavecast.errors import MissingFact, UnknownName
 from wavecast.model.chip import Chip
 from wavecast.model.memory import hbm_bandwidth, mall_bandwidth
 from wavecast.model.ops.base import Op
@@ -56,31 +57,40 @@ class Microbench(Importer):
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case | MeasuredFigure]:
         """One case or figure per row."""
-        yield from each(frame.to_dict("records"), self._item)
+        rows = [
+            {str(name): value for name, value in row.items()} for row in frame.to_dict("records")
+        ]
+        labels = [(str(row["metric"]), _label(row)) for row in rows]
+        sizes = full_sizes(labels) if self.sources else [label for _, label in labels]
+        same = ({**row, "problem_size": size} for row, size in zip(rows, sizes, strict=True))
+        yield from each(same, self._item)
 
     def _item(self, row: dict[str, Any]) -> Case | MeasuredFigure:
         return _program(row, self.sources) or _row(row)
 
 
+def _label(row: dict[str, Any]) -> str:
+    """The problem size that a program of the suite printed, "" for other rows."""
+    found = re.search(r"problem_size=(.*?),iterations=", str(row["param"]))
+    return found.group(1) if found else ""
+
+
 def _program(row: dict[str, Any], sources: str) -> Case | None:
     """A row of the HIP suite, where its sources are given and no element-wise op represents it."""
     program = str(row["metric"])
-    size = re.search(r"problem_size=(.*?),iterations=", str(row["param"]))
-    if not sources or size is None or program in KERNELS or program not in hip_suite.PROGRAMS:
+    size = str(row["problem_size"])
+    if not sources or not _label(row) or program in KERNELS or program not in hip_suite.PROGRAMS:
         return None
     device, reason = _device(str(row["arch"]), str(row["device"]))
-    try:
-        hip_suite.numbers(program, size.group(1))
-    except UsageError as error:
-        reason = error.message
+    reason = reason_of(program, size, sources) or reason
     return Case(
         kind="hip",
-        op=None if reason else HipProgram(program, size.group(1), sources),
+        op=None if reason else HipProgram(program, size, sources),
         device=device,
         seconds=float(row["value"]) * 1e-6,
         group=program,
         labels={"program": program},
-        source=f"{program} {size.group(1)}",
+        source=f"{program} {size or _label(row)}",
         reason=reason,
     )
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from calibration import hip_suite
+from calibration.datasets.hip_kernels import HipKernels
 from calibration.hip_suite import Kernel
 from tests.calibration.support import importer
 from wavecast.bench.accuracy.cases import Case
@@ -121,3 +122,19 @@ def test_other_programs_of_microbenchmarks_become_cases(tmp_path: Path) -> None:
     assert cases[0].seconds == pytest.approx(47.8e-6)
     without = list(importer(frame.columns).cases(frame))
     assert all(isinstance(case, Case) and case.op is None for case in without)
+
+
+def test_problems_of_one_label_stay_apart() -> None:
+    """The label of bfs does not tell the mean degree: its four runs are four problems."""
+    frame = pd.DataFrame(
+        [
+            {"kernel_name": "bfs", "problem_size": size, "avg_ms": 1.0 + index, "arch": "gfx942",
+             "device": "MI300A"}
+            for size in ("nodes1024", "nodes4096")
+            for index in range(4 if size == "nodes1024" else 3)
+        ]
+    )  # fmt: skip
+    cases = [case for case in HipKernels(Path(".")).cases(frame) if isinstance(case, Case)]
+    ops = [case.op for case in cases if case.op is not None]
+    assert [str(op) for op in ops] == [f"bfs nodes1024_{degree}" for degree in (4, 8, 16, 32)]
+    assert [case.reason for case in cases[4:]] == ["the label of bfs leaves an argument out"] * 3

@@ -143,6 +143,36 @@ def test_values_by_value(module) -> None:
         assert (out == expected).all()
 
 
+VECTORS = b"""
+__global__ void sum(float *out, uint2 a, float4 b, uchar3 c, dim3 d) {
+  out[0] = a.x + 10 * a.y; out[1] = b.x - b.w; out[2] = c.z; out[3] = d.x * d.y * d.z;
+}
+"""
+
+
+def test_vectors_are_tuples_or_arrays(compiler: None) -> None:
+    total, out = wavecast.load(VECTORS)["sum"], np.zeros(4, np.float32)
+    total(1, 1, out, (7, 2), [1.5, 0, 0, 0.5], np.array([1, 2, 255], np.uint8), (2, 3, 4))
+    assert out.tolist() == [27, 1.0, 255, 24]
+    for wrong, message in (
+        ((7,), "has 2 elements, the value has 1"),
+        ((7, -1), r"uint32 cannot hold \(7, -1\)"),
+        ((7, 0.5), "takes elements of uint32"),
+    ):
+        with pytest.raises(LaunchError, match=message):
+            total(1, 1, out, wrong, (0, 0, 0, 0), (1, 2, 3), (1, 1, 1))
+    with pytest.raises(LaunchError, match="not a vector of 2 elements"):
+        wavecast.load(MODULE)["dynamic"](1, 1, np.zeros(1, np.int32), (1, 2))
+
+
+def test_a_prediction_of_a_function_has_what_ifs(saxpy) -> None:
+    x, y, _ = operands()
+    found = saxpy.predict(2, 256, 2.0, x, y, len(x), what_if=True)
+    assert found.what_if
+    assert all(change.seconds > 0 for change in found.what_if)
+    assert not saxpy.predict(2, 256, 2.0, x, y, len(x)).what_if
+
+
 def test_none_is_a_null_pointer(module) -> None:
     out = np.zeros(1, np.int32)
     module["maybe"](1, 1, out, None)

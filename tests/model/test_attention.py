@@ -116,7 +116,7 @@ def test_nothing_is_faster_than_the_datasheet(device: str, problem: Attention) -
     prediction = problem.predict(arch.load(device))
     assert prediction.seconds > floor
     assert (prediction.low, prediction.high) == pytest.approx(
-        interval_of(prediction, problem.kind, arch.load(device))
+        interval_of(prediction, problem.subject, arch.load(device))
     )
     assert prediction.limiter in prediction.bounds
     assert sum(share.seconds for share in prediction.lines) == pytest.approx(prediction.seconds)

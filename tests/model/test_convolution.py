@@ -113,7 +113,7 @@ def test_predictions_are_above_the_roofline_and_within_their_interval(
     problem = replace(RESNET, direction=direction, dtype=dtype)
     prediction = problem.predict(device)
     assert (prediction.low, prediction.high) == pytest.approx(
-        interval_of(prediction, problem.kind, device)
+        interval_of(prediction, problem.subject, device)
     )
     assert prediction.limiter in prediction.bounds
     bandwidth = device.peak_bandwidth()

@@ -201,7 +201,7 @@ def test_a_batch_gives_what_its_problems_give(part: str) -> None:
 def test_bounds_hold_the_launches_and_every_resource() -> None:
     prediction = replace(LAYER, scaling="block").predict(arch.load("mi355x"))
     assert {"memory", "chain", "matrix", "vector", "combine", "launch"} == set(prediction.bounds)
-    expected = interval_of(prediction, LAYER.op_class, arch.load("mi355x"))
+    expected = interval_of(prediction, LAYER.subject, arch.load("mi355x"))
     assert (prediction.low, prediction.high) == pytest.approx(expected)
     assert max(prediction.bounds.values()) < prediction.seconds
 

@@ -18,7 +18,7 @@ from wavecast.errors import UsageError
 from wavecast.model.chip import Chip
 from wavecast.model.notes import NOT_SIMULATED, Note, text
 from wavecast.model.placement import LaunchPlacement
-from wavecast.model.predict import KERNEL, predict
+from wavecast.model.predict import predict, subject_of
 from wavecast.model.prediction import Prediction
 from wavecast.model.profile import LaunchProfile, LevelTraffic, ProfileSource, SampleCoverage
 from wavecast.model.simulation import LaunchTiming, Simulation, timing
@@ -75,7 +75,7 @@ def test_every_kind_of_share_adds_up_to_the_time(workgroups: int) -> None:
         assert min(parts) >= 0
         assert sum(parts) == pytest.approx(found.seconds, rel=1e-6)
     assert (found.low, found.high) == pytest.approx(
-        interval_of(found, KERNEL, resolve("mi300x").device)
+        interval_of(found, subject_of(profile(workgroups)), resolve("mi300x").device)
     )
     assert found.bounds[found.limiter] == max(found.bounds.values())
 

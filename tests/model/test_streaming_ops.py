@@ -41,7 +41,7 @@ def on(device: str, problem: Elementwise | Norm | Reduction | Softmax) -> Predic
 def test_every_device_is_predicted(device: str, problem: Elementwise | Norm | Reduction | Softmax):
     found = on(device, problem)
     assert 1e-6 < found.seconds < 1e-3
-    expected = interval_of(found, problem.kind, arch.load(device))
+    expected = interval_of(found, problem.subject, arch.load(device))
     assert (found.low, found.high) == pytest.approx(expected)
     assert found.limiter in found.bounds
 

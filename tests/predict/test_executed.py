@@ -17,7 +17,8 @@ from wavecast.errors import UsageError
 from wavecast.integrations.module.function import Function
 from wavecast.integrations.module.loading import Module
 from wavecast.model.placement import LaunchPlacement
-from wavecast.model.predict import KERNEL
+from wavecast.model.predict import kernel_subject
+from wavecast.model.profile import ProfileSource
 from wavecast.predict import sample
 
 SOURCE = """
@@ -67,7 +68,8 @@ def test_arrays_stay_as_they_are(module) -> None:
     found = module["stream"].predict(4, 256, np.ones(1000, np.float32), out, 1000)
     assert not out.any()
     assert found.fidelity == "executed"
-    expected = interval_of(found, KERNEL, arch.load("mi300x"))
+    subject = kernel_subject("hip", ProfileSource.SAMPLE, 1024)
+    expected = interval_of(found, subject, arch.load("mi300x"))
     assert (found.low, found.high) == pytest.approx(expected)
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.bench.accuracy.sample import case, outcome
 from tests.report.browser import CHROMIUM, Page
-from wavecast.bench.accuracy import ranking, residuals, scores
+from wavecast.bench.accuracy import coverage, ranking, scores
 from wavecast.bench.accuracy.cases import MeasuredFigure
 from wavecast.bench.accuracy.result import ChoiceScore, FigureScore, MeasuredFile, Validation
 from wavecast.report import accuracy, validation_html, validation_json, validation_terminal
@@ -54,7 +54,7 @@ def validation() -> Validation:
         scores=scores.table(outcomes),
         rankings=ranking.rank(outcomes),
         choices=(ChoiceScore("copy", "class", 10, 0.7),),
-        coverage=residuals.coverage(outcomes),
+        coverage=coverage.coverage(outcomes),
         figure_scores=(
             FigureScore("latency", "mi300x", "cycles", scores.error([110.0], [100.0]), 2),
             FigureScore("bandwidth", "mi300x", "GB/s", None, 1),

@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _INTERRUPTED: Final = 128 + signal.SIGINT
 _LONGEST: Final = 800
 """Characters of a message."""
+_PROGRESS_SECONDS: Final = 10.0
+"""Between two lines of progress, without a terminal."""
 
 
 def prepare() -> None:
@@ -70,16 +73,30 @@ def writing(path: Path, mode: str = "w") -> Iterator[IO[str]]:
 
 
 @contextlib.contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """One status line on stderr while a terminal watches; silent otherwise."""
+def progress(*, lines: bool = False) -> Iterator[Callable[[str], None]]:
+    """One status line on stderr while a terminal watches. Otherwise silent, or with `lines` a line
+    of what happens, at most one in `_PROGRESS_SECONDS`."""
     from rich.console import Console
 
     stderr = Console(stderr=True)
     if not stderr.is_terminal:
-        yield lambda _: None
+        yield _every(stderr.file) if lines else lambda _: None
         return
     with stderr.status("starting") as status:
         yield status.update
+
+
+def _every(stream: IO[str]) -> Callable[[str], None]:
+    """Prints a line when enough time has passed since the last one."""
+    last = time.monotonic()
+
+    def show(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _PROGRESS_SECONDS:
+            last = time.monotonic()
+            print(text, file=stream, flush=True)
+
+    return show
 
 
 def flush() -> None:

@@ -46,10 +46,6 @@ FORMATS = ("text", "json", "html")
               help="Number of processes; by default one per processor.")  # fmt: skip
 @click.option("--write-docs", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the scores as Markdown (docs/accuracy.md).")  # fmt: skip
-@click.option("--write-intervals", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="Write the residuals of intervals (wavecast/model/residuals.toml).")  # fmt: skip
-@click.option("--left-out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-              help="For --write-intervals: the output of calibration.left_out.")  # fmt: skip
 @click.option("--measure", is_flag=True,
               help="Measure on this machine's GPU; FILES are scripts (examples/*.py).")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default="results",
@@ -63,8 +59,6 @@ def command(
     limit: int | None,
     jobs: int | None,
     write_docs: Path | None,
-    write_intervals: Path | None,
-    left_out: Path | None,
     measure: bool,
     results: Path,
 ) -> int:
@@ -75,8 +69,7 @@ def command(
     """
     if measure:
         return _measure(files, results)
-    return score(files, format_, output, detail, cases, limit, jobs, write_docs, write_intervals,
-                 left_out)  # fmt: skip
+    return score(files, format_, output, detail, cases, limit, jobs, write_docs)
 
 
 def score(
@@ -88,8 +81,6 @@ def score(
     limit: int | None,
     jobs: int | None,
     write_docs: Path | None,
-    write_intervals: Path | None,
-    left_out: Path | None,
     importers: tuple[Importer, ...] = (),
 ) -> int:
     """Write the validation of `files`, read by the registered importers and by `importers`.
@@ -100,20 +91,13 @@ def score(
 
     if not files:
         raise UsageError("no files of measurements given")
-    if left_out is not None and write_intervals is None:
-        raise UsageError("--left-out goes with --write-intervals")
     options = ValidateOptions(jobs=jobs, limit=limit, importers=importers)
-    with streams.progress() as update:
+    with streams.progress(lines=True) as update:
         validation = validate(files, options, update)
     if write_docs is not None:
         from wavecast.report import accuracy
 
         _write_text(write_docs, accuracy.document(validation))
-    if write_intervals is not None:
-        from wavecast.bench.accuracy.residuals import document, fit, read_left_out
-
-        missed = read_left_out(left_out) if left_out is not None else ()
-        _write_text(write_intervals, document(fit(validation.outcomes, missed)))
     if output is None:
         _write(validation, format_, detail, cases, sys.stdout)
     else:

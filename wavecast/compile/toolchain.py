@@ -21,7 +21,7 @@ from wavecast.errors import MissingTool
 
 VARIABLE: Final = "WAVECAST_HIPCC"
 INCLUDE: Final = Path(__file__).parent / "include"
-OLDEST_CLANG: Final = 18
+OLDEST_CLANG: Final = 19
 _CLANGS: Final = tuple(f"clang-{number}" for number in range(40, OLDEST_CLANG - 1, -1))
 
 _LIBCXX_DEFINES: Final = (
@@ -32,6 +32,7 @@ _LIBCXX_DEFINES: Final = (
     "_LIBCPP_HAS_TERMINAL=1",
     "_LIBCPP_HAS_MUSL_LIBC=1",
     "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0",
+    "_LIBCPP_HAS_NO_VENDOR_AVAILABILITY_ANNOTATIONS",  # the same in libc++ 19, of zig 0.14
     "_LIBCPP_HAS_FILESYSTEM=1",
     "_LIBCPP_HAS_RANDOM_DEVICE=1",
     "_LIBCPP_HAS_LOCALIZATION=1",

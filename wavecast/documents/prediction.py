@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from wavecast.documents.base import JsonObject, NonNegative, doc
+from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 
 PartKind = Literal["top-down", "stall", "line", "ir"]
 """Kinds of parts of a time, in the order in which views show them."""
@@ -27,6 +27,28 @@ class WhatIfJson(JsonObject):
     change: str
     seconds: float
     time_saved: Annotated[float, doc("1 - seconds / predicted seconds")] = field(name="gain")
+
+
+class IntervalBasisJson(JsonObject):
+    """Which residuals an interval comes from."""
+
+    distance: Annotated[
+        Literal[
+            "measured",
+            "other sizes or dtype",
+            "library not measured",
+            "chip not measured",
+            "target not measured",
+            "chip and library not measured",
+        ],
+        doc("what separates the prediction from the nearest measurements"),
+    ]
+    problems: Annotated[Count, doc("residuals")]
+    groups: Annotated[Count, doc("left-out groups they are from, which count equally")]
+    source: Annotated[str, doc("what was left out of what")]
+    wider: Annotated[
+        str, doc('why these are not the residuals of this distance; "" where they are')
+    ]
 
 
 class PredictionJson(JsonObject):
@@ -51,6 +73,7 @@ class PredictionJson(JsonObject):
     what_if: Annotated[list[WhatIfJson], doc("the time with one thing changed, simulated again")]
     not_modelled: list[str]
     notes: Annotated[list[str], doc("why the interval is wider than usual")]
+    basis: Annotated[IntervalBasisJson | None, doc("the residuals of the interval")]
 
 
-__all__ = ["PartKind", "PredictionJson", "TimePartJson", "WhatIfJson"]
+__all__ = ["IntervalBasisJson", "PartKind", "PredictionJson", "TimePartJson", "WhatIfJson"]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, field
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Share, doc
+from wavecast.documents.prediction import IntervalBasisJson
 
 
 class DatasetFileJson(JsonObject):
@@ -78,16 +79,13 @@ class PropertyChoiceJson(JsonObject):
 
 
 class CoverageJson(JsonObject):
-    """Shares of measured times within intervals fitted without them."""
+    """Of an op's problems at a distance from what was measured: how many are in the interval."""
 
     op: str
+    distance: Annotated[str, doc("distance class, as in the basis of a prediction")]
     n: Count
-    packaged: Share | None
-    by_problem: Share | None
-    by_group: Share | None
-    groups: Count
-    level: Annotated[Share | None, doc("of the fitted problems within the intervals")]
-    width: Annotated[float | None, doc("median of high / low")]
+    coverage: Annotated[Share | None, doc("measured times within the interval")]
+    width: Annotated[float | None, doc("median of log(high / low)")]
 
 
 class FigureScoreJson(JsonObject):
@@ -120,6 +118,7 @@ class CaseJson(JsonObject):
     bounds: Numbers
     assumed: dict[str, Any]
     notes: list[str]
+    basis: Annotated[IntervalBasisJson | None, doc("the residuals of the interval")]
     baselines: dict[str, float]
 
 

@@ -1,43 +1,59 @@
-"""The interval of a prediction, from what earlier predictions of its kind missed by.
+"""The interval of a prediction, from the errors of predictions on what was left out of the fits.
 
-`residuals.toml` holds quantiles of log(measured / predicted), written by
-`python -m calibration.validate --write-intervals`. A row is for a class of ops, a fidelity, a
-target, a limiter and a decade of predicted time; "" is all of them, and as a target the
-unmeasured targets, whose residuals are those of targets left out of a calibration. The narrowest
-row that matches counts; an op without measurements gets the row of all ops together.
+`residuals.toml`, written by `python -m calibration.left_out`, has what was measured, and quantiles
+of log(measured / predicted) by distance class (`distance`). The residuals are those of chips,
+libraries, sources and models that the coefficients were not fitted to, and each left-out group
+counts equally (`bench.accuracy.conformal`). A row is for a class, a family of ops, a device and a
+library; "" is all of them. The narrowest row counts. A class with too few left-out groups has none:
+its predictions take the residuals of the next wider class, and their basis says so.
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
 from wavecast.arch import Device
-from wavecast.model.prediction import Prediction
+from wavecast.model.distance import (
+    WIDER,
+    DistanceClass,
+    Measured,
+    MeasuredRange,
+    PredictionSubject,
+)
+from wavecast.model.prediction import IntervalBasis, Prediction
 
 COVERAGE = 0.8
-"""Share of measurements an interval should hold."""
-
-ANY = "any"
-"""Op class of the row for ops without measurements."""
+"""Share of measurements that an interval should contain."""
 
 SIZES = ((1e-5, "<10 µs"), (1e-4, "10–100 µs"), (1e-3, "0.1–1 ms"), (math.inf, "≥1 ms"))
 
-Key = tuple[str, str, str, str, str]
-"""Op class, fidelity, target, limiter, size."""
+Key = tuple[str, str, str, str]
+"""Distance class, family, device, library; "" is all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Quantiles of log(measured / predicted) of `n` problems."""
+    """Quantiles of log(measured / predicted) of `problems` in `groups` left-out groups; `source`
+    says what was left out of what."""
 
     low: float
     high: float
-    n: int
+    problems: int
+    groups: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualTable:
+    """The rows of `residuals.toml`, and what was measured."""
+
+    rows: Mapping[Key, Residuals]
+    measured: Measured
 
 
 def size_class(seconds: float) -> str:
@@ -46,60 +62,98 @@ def size_class(seconds: float) -> str:
 
 
 def bracketed(
-    prediction: Prediction, op_class: str, device: Device, *, widen: float = 1.0
+    prediction: Prediction,
+    subject: PredictionSubject | str,
+    device: Device,
+    *,
+    widen: float = 1.0,
 ) -> Prediction:
-    """The prediction with its interval, and a note where that is wider than usual.
+    """The prediction with its interval and the basis of it.
 
-    `widen` multiplies the logarithmic width, for reasons the caller notes.
+    `subject` is what the prediction is of; a family alone is a subject of unknown sizes. `widen`
+    multiplies the logarithmic width, for reasons that the caller notes.
     """
-    row, notes = residuals(prediction, op_class, device)
+    if isinstance(subject, str):
+        subject = PredictionSubject(subject)
+    row, basis = residuals(table(), subject, device.id)
     return replace(
         prediction,
         low=prediction.seconds * math.exp(min(0.0, row.low) * widen),
         high=prediction.seconds * math.exp(max(0.0, row.high) * widen),
-        notes=(*prediction.notes, *notes),
+        basis=basis,
     )
 
 
 def residuals(
-    prediction: Prediction, op_class: str, device: Device
-) -> tuple[Residuals, tuple[str, ...]]:
-    """The row for a prediction, and notes on what makes it a wider one than usual."""
-    rows = table()
-    of_op = keys(
-        op_class,
-        prediction.fidelity,
-        device.target,
-        prediction.limiter,
-        size_class(prediction.seconds),
-    )
-    key = next((key for key in of_op if key in rows), None)
-    if key is None:
-        return rows[ANY, "", "", "", ""], (f"no measurements of {op_class} to judge the error by",)
-    known = bool(key[2])
-    return rows[key], () if known else (f"{op_class} was not measured on {device.target}",)
+    known: ResidualTable, subject: PredictionSubject, device: str
+) -> tuple[Residuals, IntervalBasis]:
+    """The row for a subject on a device (its id), and the basis that a prediction reports."""
+    own = known.measured.distance(subject, device).distance_class
+    for key in keys(own, subject, device):
+        if key in known.rows:
+            row = known.rows[key]
+            wider = "" if key[0] == own.value else f"too few left-out groups: {own.value}"
+            return row, IntervalBasis(own.value, row.problems, row.groups, row.source, wider)
+    raise ValueError("residuals.toml has no row for all predictions")
 
 
-def keys(op_class: str, fidelity: str, target: str, limiter: str, size: str) -> tuple[Key, ...]:
-    """The rows that hold for a prediction, the narrowest first; the last for any target."""
-    return (
-        (op_class, fidelity, target, limiter, size),
-        (op_class, fidelity, target, limiter, ""),
-        (op_class, fidelity, target, "", size),
-        (op_class, fidelity, target, "", ""),
-        (op_class, "", target, "", ""),
-        (op_class, "", "", "", ""),
-    )
+def keys(own: DistanceClass, subject: PredictionSubject, device: str) -> Iterator[Key]:
+    """The rows that describe a prediction, the narrowest first: of its class by family, device and
+    library, then of its class in all families, then the same of the next wider classes.
+
+    Where chip and library were measured, residuals of other chips with other libraries say less
+    than those of all families do.
+    """
+    name: DistanceClass | None = own
+    while name is not None:
+        for family, chip, library in (
+            (subject.family, device, subject.library or BEST),
+            (subject.family, device, ""),
+            (subject.family, "", subject.library or BEST),
+            *(((subject.family, "", ""),) if name not in NEAR else ()),
+            ("", "", ""),
+        ):
+            yield name.value, family, chip, library
+        name = WIDER[name]
+
+
+NEAR = (DistanceClass.MEASURED, DistanceClass.SIZES)
+"""Classes whose rows are of a chip or a library."""
+BEST = "best"
+"""How rows name predictions of the best library, for which no library is asked."""
 
 
 @cache
-def table() -> Mapping[Key, Residuals]:
-    """The rows of `residuals.toml`."""
+def table() -> ResidualTable:
+    """`residuals.toml`."""
     text = (resources.files("wavecast.model") / "residuals.toml").read_text(encoding="utf-8")
-    return {
-        (op, fidelity, target, limiter, size): Residuals(low, high, n)
-        for op, fidelity, target, limiter, size, low, high, n in tomllib.loads(text)["rows"]
-    }
+    return read(text)
 
 
-__all__ = ["ANY", "COVERAGE", "SIZES", "Residuals", "bracketed", "keys", "residuals", "size_class"]
+def read(text: str) -> ResidualTable:
+    """The table that the text of `residuals.toml` has."""
+    found = tomllib.loads(text)
+    return ResidualTable(
+        {tuple(row[:4]): Residuals(*row[4:]) for row in found["rows"]},
+        Measured(
+            MeasuredRange(*row[:5], sizes={name: tuple(span) for name, span in row[5].items()})
+            for row in found["measured"]
+        ),
+    )
+
+
+__all__ = [
+    "BEST",
+    "COVERAGE",
+    "NEAR",
+    "SIZES",
+    "Key",
+    "ResidualTable",
+    "Residuals",
+    "bracketed",
+    "keys",
+    "read",
+    "residuals",
+    "size_class",
+    "table",
+]

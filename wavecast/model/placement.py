@@ -67,6 +67,11 @@ class LaunchPlacement:
         return replace(self, units=units, dies=int(device.get("xcds", 1) or 1), simds=limits.simds)
 
     @property
+    def work_items(self) -> int:
+        """Lanes of all waves of the launch."""
+        return self.workgroups * self.waves * self.wave_lanes
+
+    @property
     def units_per_die(self) -> int:
         """Units of one die."""
         return max(1, self.units // self.dies)

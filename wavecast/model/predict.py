@@ -7,15 +7,26 @@ from typing import Final
 
 from wavecast.arch import Device
 from wavecast.model.account import NONE, SourcePosition, account
+from wavecast.model.distance import PredictionSubject
 from wavecast.model.intervals import bracketed
 from wavecast.model.notes import NOT_SIMULATED, text
 from wavecast.model.prediction import Prediction
-from wavecast.model.profile import LaunchProfile
+from wavecast.model.profile import LaunchProfile, ProfileSource
 from wavecast.model.simulation import Simulation
 from wavecast.model.whatif import Changes
 
 KERNEL: Final = "kernel"
-"""Class of the residuals that give a kernel its interval."""
+"""Family of the residuals that give a kernel its interval."""
+_ORIGINS: Final = {
+    "triton": "Triton",
+    "hip": "HIP",
+    "assembly": "assembly",
+    "elf": "code object",
+}
+_SOURCES: Final = {
+    ProfileSource.CODE: "predicted from code",
+    ProfileSource.SAMPLE: "executed sample",
+}
 
 
 def predict(
@@ -50,7 +61,20 @@ def predict(
         not_modelled=tuple(text(note) for note in (*profile.notes, *NOT_SIMULATED)),
         notes=coverage.texts() if coverage else (),
     )
-    return bracketed(prediction, KERNEL, device, widen=coverage.widening if coverage else 1.0)
+    widen = coverage.widening if coverage else 1.0
+    return bracketed(prediction, subject_of(profile), device, widen=widen)
 
 
-__all__ = ["KERNEL", "predict"]
+def subject_of(profile: LaunchProfile) -> PredictionSubject:
+    """What the prediction of a profile is of: kernels are told apart by the source of their code
+    and by what the profile was made from, their sizes are the work-items of the launch."""
+    return kernel_subject(profile.origin, profile.source, profile.placement.work_items)
+
+
+def kernel_subject(origin: str, source: ProfileSource, work_items: float) -> PredictionSubject:
+    """The subject of a launch of code from `origin` (`codeobject.Origin`) that has `work_items`."""
+    library = f"{_ORIGINS.get(origin, 'code of unknown origin')}, {_SOURCES[source]}"
+    return PredictionSubject(KERNEL, library, sizes={"work-items": float(work_items)})
+
+
+__all__ = ["KERNEL", "kernel_subject", "predict", "subject_of"]

@@ -37,13 +37,35 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
+class IntervalBasis:
+    """Which residuals the interval of a prediction comes from.
+
+    `distance` is how far the prediction is from what was measured (`distance.DistanceClass`).
+    `problems` in `groups` left-out groups gave the residuals; `source` says which were left out of
+    what. `wider` says why these are not the residuals of this distance, "" where they are.
+    """
+
+    distance: str
+    problems: int
+    groups: int
+    source: str
+    wider: str = ""
+
+    def __str__(self) -> str:
+        """`chip not measured: 812 residuals of 9 groups (gemm, chips left out)`."""
+        text = f"{self.problems:,} residuals of {self.groups:,} groups ({self.source})"
+        reason = f"; {self.wider}" if self.wider else ""
+        return f"{self.distance}: {text}{reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
-    """The time of a launch, in seconds, with an interval that should hold 80 % of measurements.
+    """The time of a launch, in seconds, with an interval that should contain 80 % of measurements.
 
     `bounds` is the time each resource alone would need; `limiter` names the one that decides (a key
     of `bounds`). `fidelity` is a key of `FIDELITIES`. `assumed` is the configuration the time is
     for where the caller did not give one. `not_modelled` lists what could matter and is left out,
-    `notes` why the interval is wider than usual.
+    `notes` why the interval is wider than usual. `basis` is None before the interval is known.
     """
 
     device: str
@@ -58,6 +80,7 @@ class Prediction:
     what_if: tuple[WhatIf, ...] = ()
     not_modelled: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    basis: IntervalBasis | None = None
 
 
-__all__ = ["FIDELITIES", "Prediction", "Share", "WhatIf"]
+__all__ = ["FIDELITIES", "IntervalBasis", "Prediction", "Share", "WhatIf"]

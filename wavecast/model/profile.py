@@ -78,7 +78,8 @@ class LaunchProfile:
     per cache level. `traffic` is what the whole launch moves, None where only the streams count.
     `dtype` is the dtype of the matrix products, for the power limit, "" without any. `work` is the
     number of instructions of a usual workgroup over those of the workgroups in `streams`. `notes`
-    are what the profile assumes or leaves out; `coverage` is None for a profile from code.
+    are what the profile assumes or leaves out; `coverage` is None for a profile from code. `origin`
+    is where the code is from (`codeobject.Origin`), "" if that is not known.
     """
 
     program: Program
@@ -91,6 +92,7 @@ class LaunchProfile:
     notes: tuple[Note, ...] = ()
     work: float = 1.0
     coverage: SampleCoverage | None = None
+    origin: str = ""
 
 
 __all__ = ["UNEVEN", "LaunchProfile", "LevelTraffic", "ProfileSource", "SampleCoverage"]

@@ -59,6 +59,7 @@ def profile_of_code(
     return LaunchProfile(
         program=program,
         target=device.target,
+        origin=launch.code.origin,
         source=ProfileSource.CODE,
         placement=placement,
         streams=streams,

@@ -42,6 +42,7 @@ def encoded(profile: LaunchProfile) -> bytes:
             "version": VERSION,
             "instructions": len(profile.program.instructions),
             "target": profile.target,
+            "origin": profile.origin,
             "source": profile.source.name,
             "placement": asdict(profile.placement),
             "streams": streams,
@@ -75,6 +76,7 @@ def _profile(document: dict[str, Any], program: Program) -> LaunchProfile:
     return LaunchProfile(
         program=program,
         target=str(document["target"]),
+        origin=str(document["origin"]),
         source=ProfileSource[document["source"]],
         placement=LaunchPlacement(**document["placement"]),
         streams=_streams(document["streams"], program),

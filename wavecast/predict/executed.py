@@ -63,6 +63,7 @@ def profile_of_sample(
     return LaunchProfile(
         program=program,
         target=device.target,
+        origin=launch.code.origin,
         source=ProfileSource.SAMPLE,
         placement=placement,
         streams=_streams(taken, rows, code),

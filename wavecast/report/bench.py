@@ -72,8 +72,8 @@ def table(records: Sequence[BenchRecord]) -> Table:
 
 
 def figure(name: str, value: Figure | None) -> str:
-    """One figure with its unit; times with the half width of their interval: of the median (95 %)
-    for samples, of a prediction (80 %) else."""
+    """One figure with its unit. A measured time has the half width of the 95 % interval of its
+    median, a predicted one both ends of its 80 % interval relative to it: `1.2 ms -7%/+60%`."""
     if value is None:
         return "–"
     match KPIS[name].unit:
@@ -83,7 +83,8 @@ def figure(name: str, value: Figure | None) -> str:
                 reach = half_width(value.samples)
                 width = f" ±{reach:.1%}" if reach < 1 else ""
             elif value.low is not None and value.high is not None and value.value:
-                width = f" ±{(value.high - value.low) / 2 / value.value:.0%}"
+                low, high = (end / value.value - 1 for end in (value.low, value.high))
+                width = f" {low:+.0%}/{high:+.0%}"
             return seconds(value.value) + width
         case "B":
             return size(value.value)

@@ -100,6 +100,8 @@ def _details(outlook: Outlook, console: Console, *, full: bool) -> None:
         console.print(Text(f"assumes {safe(words.assumptions(found.assumed))}", style="dim"))
     for note in found.notes:
         console.print(Text(safe(note), style="dim"))
+    if found.basis is not None:
+        console.print(Text(f"interval: {safe(str(found.basis))}", style="dim"))
     for part in sections(found, None, console.width, full=full):
         console.print(part)
     if found.not_modelled:

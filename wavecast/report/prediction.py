@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from wavecast.documents.base import plain
-from wavecast.documents.prediction import PartKind, PredictionJson, TimePartJson, WhatIfJson
+from wavecast.documents.prediction import (
+    IntervalBasisJson,
+    PartKind,
+    PredictionJson,
+    TimePartJson,
+    WhatIfJson,
+)
 from wavecast.report import source
 
 if TYPE_CHECKING:
@@ -25,6 +31,7 @@ def entry(prediction: Prediction | None) -> PredictionJson | None:
         assumed=plain(dict(prediction.assumed)),
         lines=[TimePartJson.of(share) for kind in KINDS for share in shares(prediction, kind)],
         what_if=[WhatIfJson.of(change) for change in prediction.what_if],
+        basis=None if prediction.basis is None else IntervalBasisJson.of(prediction.basis),
     )
 
 

@@ -59,6 +59,8 @@ def summary(found: Prediction) -> Text:
         text.append(f" · {clock:.2f} GHz", style="dim not bold")
     for note in found.notes:
         text.append(f"\n{safe(note)}", style="dim not bold")
+    if found.basis is not None:
+        text.append(f"\ninterval: {safe(str(found.basis))}", style="dim not bold")
     return text
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from wavecast.documents import base
+from wavecast.documents.prediction import IntervalBasisJson
 from wavecast.documents.schema import json_schema
 from wavecast.documents.validate import (
     CaseJson,
@@ -90,6 +91,7 @@ def _case(outcome: ScoredProblem) -> CaseJson:
         measured=outcome.measured,
         predicted=prediction.seconds,
         assumed={name: _scalar(value) for name, value in prediction.assumed.items()},
+        basis=None if prediction.basis is None else IntervalBasisJson.of(prediction.basis),
         baselines=outcome.baselines,
     )
 

@@ -15,9 +15,9 @@ from wavecast.report.validation_words import (
     BASELINES,
     baseline_names,
     explained,
-    factor,
     known_figures,
     log_percent,
+    ratio,
     share,
 )
 
@@ -152,18 +152,16 @@ def _coverage(validation: Validation) -> Iterator[RenderableType]:
     if not validation.coverage:
         return
     table = plain_table(
-        ("op", False), ("problems", True), ("now", True), ("held-out problems", True),
-        ("held-out groups", True), ("groups", True), ("high / low", True),
+        ("op", False), ("distance", False), ("problems", True), ("in interval", True),
+        ("high / low", True),
     )  # fmt: skip
     for row in validation.coverage:
         table.add_row(
             row.op,
+            row.distance,
             units.count(row.n),
-            share(row.packaged),
-            share(row.by_problem),
-            share(row.by_group),
-            units.count(row.groups),
-            factor(row.width),
+            share(row.coverage),
+            ratio(row.width),
         )
     yield heading("Intervals", "share of measured times in the interval; the target is 80 %")
     yield Padding(table, (0, 0, 0, 2))

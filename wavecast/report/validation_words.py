@@ -27,9 +27,9 @@ def share(value: float | None) -> str:
     return units.UNKNOWN if value is None or not math.isfinite(value) else f"{100 * value:.1f}%"
 
 
-def factor(value: float) -> str:
-    """A ratio with two decimals."""
-    return f"{value:.2f}" if math.isfinite(value) else units.UNKNOWN
+def ratio(log: float) -> str:
+    """A ratio, from its logarithm, with two decimals."""
+    return f"{math.exp(log):.2f}" if math.isfinite(log) else units.UNKNOWN
 
 
 def log_percent(value: float) -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 
 from tests.bench.accuracy.sample import Copy, outcome
-from wavecast import arch
-from wavecast.bench.accuracy import importers, predicting, residuals
+from wavecast.arch import Device
+from wavecast.bench.accuracy import coverage, importers, predicting
 from wavecast.bench.accuracy.cases import Case
-from wavecast.bench.accuracy.validate import load, validate
+from wavecast.bench.accuracy.validate import ValidateOptions, load, validate
 from wavecast.errors import InputError, NothingAnalysed, UnknownName
-from wavecast.model import intervals, ops
+from wavecast.model import ops
+from wavecast.model.prediction import IntervalBasis, Prediction
 
 pytest.importorskip("pandas")
 
@@ -164,42 +169,75 @@ def test_a_prediction_that_is_no_time_is_a_bug() -> None:
     assert answer.reason.startswith("a bug in wavecast: a predicted time of -3")
 
 
-def test_intervals_hold_what_they_have_not_seen() -> None:
-    random = np.random.default_rng(1)
-    shifts = random.normal(0, 0.2, 20)
-    outcomes = [
-        outcome(math.exp(random.normal(shifts[n % 20], 0.1)), 1000 + n, group=f"g{n % 20}")
-        for n in range(2000)
+def test_coverage_is_counted_by_distance_from_what_was_measured() -> None:
+    basis = IntervalBasis("chip not measured", 90, 9, "copies, chips left out")
+    near = [outcome(1.0, 1000 + n) for n in range(4)]
+    far = [
+        replace(one, prediction=replace(one.prediction, basis=basis, low=5e-4, high=2e-3))
+        for one in (outcome(1.0), outcome(2.5))
     ]
-    (row,) = residuals.coverage(outcomes)
-    assert row.by_problem is not None
-    assert row.by_group is not None
-    assert 0.8 <= row.by_group < 0.9
-    assert row.level > 0.8  # groups differ more than problems of one group do
-    assert row.by_problem == pytest.approx(row.level, abs=0.03)
-    alike = [outcome(math.exp(random.normal(0.1, 0.3)), 1000 + n) for n in range(1500)]
-    (row,) = residuals.coverage(alike)
-    assert row.by_group is None
-    assert row.by_problem == pytest.approx(0.8, abs=0.02)
+    first, second = coverage.coverage([*near, *far])
+    assert (first.op, first.distance, first.n, first.coverage) == (
+        *("copy", "chip not measured", 2, 0.5),
+    )
+    assert first.width == pytest.approx(math.log(4))
+    assert (second.distance, second.n) == ("unknown", 4)
 
 
-def test_written_residuals_are_what_the_model_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    import tomllib
+@dataclass(frozen=True, slots=True)
+class Executed(Copy):
+    """A copy that executes code, here of Python: it allocates `megabytes` and keeps them."""
 
-    known = [outcome(1.25 if n % 2 else 0.8, 1000 + n) for n in range(100)]
-    left_out = [residuals.LeftOut("copy", -math.log(2)) for _ in range(100)]
-    document = tomllib.loads(residuals.document(residuals.fit(known, left_out)))
-    rows = [dict(zip(document["columns"], row, strict=True)) for row in document["rows"]]
-    by_target = {row["target"]: row for row in rows if row["op"] == "copy"}
-    assert by_target["gfx942"]["low"] == pytest.approx(-math.log(1.25), abs=1e-4)
-    assert by_target[""]["low"] == pytest.approx(-math.log(2), abs=1e-4)
-    assert by_target[""]["high"] == pytest.approx(math.log(1.25), abs=1e-4)
-    monkeypatch.setattr(intervals, "table", lambda: residuals.fit(known, left_out))
-    (mi300x, mi355x) = (outcome(1.0, device=name) for name in ("mi300x", "mi355x"))
-    assert intervals.residuals(mi300x.prediction, "copy", arch.load("mi300x"))[1] == ()
-    row, notes = intervals.residuals(mi355x.prediction, "copy", arch.load("mi355x"))
-    assert row.low == pytest.approx(-math.log(2))
-    assert notes == ("copy was not measured on gfx950",)
+    executes_code: ClassVar[bool] = True
+    megabytes: int = 0
+    dies: bool = False
+
+    def predict(self, device: Device) -> Prediction:
+        if self.dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        KEPT.append(b"1" * (self.megabytes << 20))
+        return replace(outcome(1.0).prediction, seconds=float(len(KEPT)))
+
+
+KEPT: list[bytes] = []
+
+
+def test_what_executes_code_leaves_nothing_in_this_process() -> None:
+    asked = [(Executed(n + 1, megabytes=1), "mi300x") for n in range(2 * predicting.RECYCLED)]
+    counts: list[int] = []
+    answers = predicting.predict(asked, progress=counts.append)
+    seconds = [answer.prediction.seconds for answer in answers if answer.prediction]
+    assert seconds == 2 * [n + 1.0 for n in range(predicting.RECYCLED)]
+    assert not KEPT
+    assert counts == [predicting.RECYCLED, 2 * predicting.RECYCLED]
+
+
+def test_a_problem_whose_process_dies_is_counted_and_takes_no_other_with_it() -> None:
+    asked = [(Executed(n + 1, dies=n == 1), "mi300x") for n in range(3)]
+    answers = predicting.predict(asked)
+    assert [answer.prediction is not None for answer in answers] == [True, False, True]
+    assert answers[1].reason == "the process that predicted it died (SIGKILL)"
+
+
+class Fragile(importers.Importer):
+    """An importer that raises where it should give a case with the reason."""
+
+    name: ClassVar[str] = "fragile"
+    columns: ClassVar = (frozenset({"count", "fragile"}),)
+
+    def cases(self, frame: Any) -> Iterator[Case]:
+        for count in frame["count"]:
+            if count < 1:
+                raise RuntimeError(f"sizes must be positive, not ({count},)")
+            yield Case(kind="copy", op=Copy(int(count)), device="mi300x", seconds=1e-3)
+
+
+def test_an_importer_that_raises_loses_one_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("count,fragile\n" + "".join(f"{n},1\n" for n in (5, 6, 0, 7, 8)))
+    file = validate([path], ValidateOptions(importers=(Fragile(),))).files[0]
+    assert (file.rows, file.problems, file.predicted) == (5, 4, 4)
+    assert file.not_predicted == {"unreadable cell: sizes must be positive, not (0,)": 1}
 
 
 def test_the_general_format_reads_options_and_whole_numbers(tmp_path: Path) -> None:

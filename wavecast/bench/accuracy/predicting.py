@@ -1,12 +1,20 @@
-"""Predictions of problems, in several processes where there are many."""
+"""Predictions of problems, in several processes where there are many.
+
+Predictions that execute code leave memory behind: arrays, translated code, recordings. They run in
+children that end after `RECYCLED` problems, so that the peak is that of a few problems. A problem
+whose process dies is counted with that reason, like any other without a prediction.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+import pickle
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
+from typing import Final
 
 from wavecast import arch, processes
 from wavecast.arch import Device
@@ -15,8 +23,15 @@ from wavecast.errors import WavecastError
 from wavecast.model.ops.base import Op
 from wavecast.model.prediction import Prediction
 
+RECYCLED: Final = 4
+"""Problems that one child predicts by executing code."""
 _CHUNK = 500
 _WORTH_A_PROCESS = 2000  # problems; starting one costs about a second
+
+Problem = tuple[Op, str]
+"""An op and the id of a device."""
+Progress = Callable[[int], None]
+"""Called with the number of problems that are answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +44,86 @@ class Answer:
     roofline: float | None
 
 
-def predict(problems: Sequence[tuple[Op, str]], jobs: int | None = None) -> list[Answer]:
+def predict(
+    problems: Sequence[Problem], jobs: int | None = None, progress: Progress = lambda _: None
+) -> list[Answer]:
     """Answers for ops on devices, in order.
 
-    Uses `jobs` processes; by default one per processor for 2000 problems or more.
+    Uses `jobs` processes; by default one per processor for 2000 problems or more, and one for ops
+    that execute code.
     """
+    found: list[Answer] = []
+    for executes, same in groupby(problems, lambda problem: problem[0].executes_code):
+        chosen = list(same)
+        answers = _recycled(chosen) if executes else _chunked(chosen, jobs)
+        for some in answers:
+            found += some
+            progress(len(found))
+    return found
+
+
+def _chunked(problems: Sequence[Problem], jobs: int | None) -> Iterator[list[Answer]]:
+    """The answers in parts, from a pool of processes where that is worth it."""
     if jobs is None:
         jobs = (os.cpu_count() or 1) if len(problems) >= _WORTH_A_PROCESS else 1
-    if jobs == 1 or not problems:
-        return _answers(problems)
     size = max(1, min(_CHUNK, len(problems) // (4 * jobs)))
     chunks = [problems[start : start + size] for start in range(0, len(problems), size)]
+    if jobs == 1:
+        yield from map(_answers, chunks)
+        return
     with processes.started(jobs) as pool:
-        return [answer for answers in pool.map(_answers, chunks) for answer in answers]
+        yield from pool.map(_answers, chunks)
 
 
-def _answers(problems: Sequence[tuple[Op, str]]) -> list[Answer]:
+def _recycled(problems: Sequence[Problem]) -> Iterator[list[Answer]]:
+    """The answers in parts, each from a child of this process. When a child dies, each of its
+    problems gets its own child."""
+    if not processes.can_fork():
+        yield from map(_answers, ([problem] for problem in problems))
+        return
+    for start in range(0, len(problems), RECYCLED):
+        some = problems[start : start + RECYCLED]
+        found = _in_child(some)
+        if isinstance(found, str):
+            found = [_alone(problem) for problem in some]
+        yield found
+
+
+def _alone(problem: Problem) -> Answer:
+    found = _in_child([problem])
+    if isinstance(found, str):
+        return Answer(None, f"the process that predicted it died ({found})", None)
+    return found[0]
+
+
+def _in_child(problems: Sequence[Problem]) -> list[Answer] | str:
+    """The answers of a fork, or how it died."""
+    reader, writer = os.pipe()
+
+    def work() -> None:
+        os.close(reader)
+        with os.fdopen(writer, "wb") as pipe:
+            pickle.dump(_answers(problems), pipe)
+
+    with os.fdopen(reader, "rb") as pipe:
+        try:
+            child = processes.fork(work)
+        finally:
+            os.close(writer)
+        try:
+            content = pipe.read()
+        except BaseException:
+            processes.kill(child)
+            processes.wait(child)
+            raise
+    ended = processes.wait(child)
+    try:
+        return pickle.loads(content)
+    except (EOFError, pickle.UnpicklingError):
+        return "unknown" if ended is None else ended.signal_name or f"exit code {ended.code}"
+
+
+def _answers(problems: Sequence[Problem]) -> list[Answer]:
     return [_answer(op, _device(device)) for op, device in problems]
 
 
@@ -60,10 +139,13 @@ def _answer(op: Op, device: Device) -> Answer:
         return Answer(None, reason, None)
     try:
         return Answer(prediction, "", baselines.roofline_seconds(op, device))
-    except (WavecastError, ArithmeticError):
+    except Exception:  # a baseline must not end it either; this problem has none
         return Answer(prediction, "", None)
 
 
 @cache
 def _device(name: str) -> Device:
     return arch.load(name)
+
+
+__all__ = ["RECYCLED", "Answer", "Problem", "Progress", "predict"]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wavecast import files
 from wavecast.bench.accuracy import importers
+from wavecast.bench.accuracy.cases import Case, MeasuredFigure
 from wavecast.bench.accuracy.importers import Importer
-from wavecast.bench.accuracy.importers.base import MeasurementTable
+from wavecast.bench.accuracy.importers.base import MeasurementTable, why
 from wavecast.errors import InputError, MissingTool
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _TABLES = (".parquet", ".csv", ".jsonl")
 _UNREADABLE = (
@@ -45,6 +50,24 @@ def read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Impor
     if table.frame.empty:
         raise InputError(f"{path}: no rows")
     return table, importer
+
+
+def items(importer: Importer, frame: pd.DataFrame) -> Iterator[Case | MeasuredFigure]:
+    """What an importer makes of a table. A row that it fails on is a case with the reason.
+
+    Where an importer raises, which it should not, it reads the halves of the table, down to the
+    row; of a problem with several rows each part is then a problem.
+    """
+    try:
+        found = list(importer.cases(frame))
+    except Exception as error:  # an importer may be anyone's, and a row must not end the run
+        if len(frame) > 1:
+            half = len(frame) // 2
+            yield from items(importer, frame.iloc[:half])
+            yield from items(importer, frame.iloc[half:])
+            return
+        found = [Case(kind="", op=None, device="", seconds=math.nan, reason=why(error))]
+    yield from found
 
 
 def _read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:

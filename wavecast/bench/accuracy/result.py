@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wavecast.bench.accuracy.cases import MeasuredFigure
+from wavecast.bench.accuracy.coverage import Coverage
 from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.bench.accuracy.ranking import Ranking
-from wavecast.bench.accuracy.residuals import Coverage
 from wavecast.bench.accuracy.scores import ErrorScore, ScoreRow
 
 

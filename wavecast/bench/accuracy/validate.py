@@ -9,15 +9,16 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from wavecast.bench.accuracy import (
     baselines,
+    coverage,
     importers,
     predicting,
     ranking,
     reading,
-    residuals,
     scores,
 )
 from wavecast.bench.accuracy.cases import NO_TIME, Case, MeasuredFigure
@@ -73,7 +74,11 @@ def validate(
     for loaded in every:
         progress(f"{loaded.file.path.name}: predicting {len(loaded.problems):,} problems")
         started = time.perf_counter()
-        answers = predicting.predict([(p.op, p.case.device) for p in loaded.problems], options.jobs)
+        answers = predicting.predict(
+            [(problem.op, problem.case.device) for problem in loaded.problems],
+            options.jobs,
+            partial(_report, progress, loaded),
+        )
         spent += time.perf_counter() - started
         found, missing = _outcomes(loaded, answers)
         file = replace(
@@ -94,11 +99,15 @@ def validate(
         scores=scores.table(outcomes),
         rankings=ranking.rank(outcomes),
         choices=_choices(outcomes),
-        coverage=residuals.coverage(outcomes),
+        coverage=coverage.coverage(outcomes),
         figure_scores=_figure_scores(figures),
         worst=_worst(outcomes),
         seconds=spent,
     )
+
+
+def _report(progress: Callable[[str], None], loaded: LoadedFile, done: int) -> None:
+    progress(f"{loaded.file.path.name}: {done:,} of {len(loaded.problems):,} problems predicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,7 @@ def load(path: Path, known: Sequence[Importer], limit: int | None = None) -> Loa
     repeats: dict[tuple[Op, str], list[Case]] = defaultdict(list)
     reasons = Counter(table.rejected)
     figures, cases = [], 0
-    for item in importer.cases(table.frame):
+    for item in reading.items(importer, table.frame):
         if isinstance(item, MeasuredFigure):
             figures.append(item)
             if item.expected is None:

@@ -15,7 +15,13 @@ from wavecast.dtypes import DTYPES, lookup
 from wavecast.emulate.errors import Unsupported
 from wavecast.errors import LaunchError
 from wavecast.integrations.module.memory import Memory, describe
-from wavecast.integrations.module.types import element_dtype, fits, itemsize, scalar_dtype
+from wavecast.integrations.module.types import (
+    element_dtype,
+    fits,
+    itemsize,
+    scalar_dtype,
+    vector_type,
+)
 from wavecast.isa.program import KernelArgument
 from wavecast.wording import count
 
@@ -131,6 +137,8 @@ def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
             needed = count(size, "byte")
             raise LaunchError(f"{kernel}: {slot.shown} has {needed}, the value has {len(raw)}")
         return raw
+    if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return _vector(slot, value, kernel)
     dtype = scalar_dtype(slot.parameter.type)
     if itemsize(dtype) != size:
         dtype = ""
@@ -151,6 +159,29 @@ def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
             hint=_advice(dtype, size),
         )
     return packed
+
+
+def _vector(slot: ArgumentSlot, value: Sequence[Any] | np.ndarray, kernel: str) -> bytes:
+    """The elements of a vector (`uint2`, `float4`, `dim3`), padded to the size of its slot."""
+    dtype, count = vector_type(slot.parameter.type)
+    if not count:
+        what = slot.parameter.type or f"a value of {slot.layout.size} bytes"
+        raise LaunchError(
+            f"{kernel}: {slot.shown} takes {what}, not a vector of {len(value)} elements",
+            hint="give bytes or a ctypes structure",
+        )
+    if len(value) != count:
+        raise LaunchError(
+            f"{kernel}: {slot.shown} has {count} elements, the value has {len(value)}"
+        )
+    size = itemsize(dtype)
+    try:
+        parts = [_number(dtype, size, element) for element in value]
+    except (struct.error, OverflowError) as error:
+        raise LaunchError(f"{kernel}: {slot.shown}: {dtype} cannot hold {value!r}") from error
+    if None in parts:
+        raise LaunchError(f"{kernel}: {slot.shown} takes elements of {dtype}, not {value!r}")
+    return b"".join(part for part in parts if part).ljust(slot.layout.size, b"\0")
 
 
 def _number(dtype: str, size: int, value: Any) -> bytes | None:

@@ -110,12 +110,14 @@ class Function:
         memory: Sequence[Any] = (),
         warm: bool = True,
         polluting_bytes: float = 0.0,
+        what_if: bool = False,
     ) -> Prediction:
         """The time a launch with these arguments takes on a device (default: the one the module was
         loaded for), from an executed sample of its workgroups. Arrays stay as they are.
 
         Caches are assumed to be as an equal launch left them, with `polluting_bytes` touched by
-        other launches since; with `warm=False` they are empty.
+        other launches since; with `warm=False` they are empty. With `what_if` the prediction has
+        the time with each change (`wavecast.model.whatif.Changes`), simulated again.
 
         Arguments are those of a call. Raises what a call raises, UnknownName for an unknown device,
         UsageError for one that does not run this code, MissingFact where the device lacks a number
@@ -124,7 +126,7 @@ class Function:
         from wavecast.model.predict import predict
 
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
-        return predict(self._profile(asked, warm, polluting_bytes), asked[-1])
+        return predict(self._profile(asked, warm, polluting_bytes), asked[-1], what_if=what_if)
 
     def executed(
         self,

@@ -12,7 +12,7 @@ from wavecast.dtypes import Family, Spelling, element_bytes, is_dtype, lookup
 
 _HIP_VECTORS: Final = {"__half2": "float16", "__hip_bfloat162": "bfloat16"}
 _VECTOR = re.compile(
-    r"(u?(?:char|short|int|long|longlong)|float|double)(?:[1-4]|8|16)"
+    r"(u?(?:char|short|int|long|longlong)|float|double)([1-4]|8|16)"
 )  # HIP has up to four elements, OpenCL up to sixteen
 
 
@@ -29,6 +29,17 @@ def element_dtype(type_name: str) -> str:
     name = type_name[:-1].removeprefix("std::")
     vector = _VECTOR.fullmatch(name)
     return _HIP_VECTORS.get(name) or scalar_dtype(vector[1] if vector else name)
+
+
+def vector_type(type_name: str) -> tuple[str, int]:
+    """The dtype and the number of the elements of a vector type; `("", 0)` for any other."""
+    name = type_name.removeprefix("std::")
+    if name == "dim3":
+        return "uint32", 3
+    if name in _HIP_VECTORS:
+        return _HIP_VECTORS[name], 2
+    found = _VECTOR.fullmatch(name)
+    return (scalar_dtype(found[1]), int(found[2])) if found else ("", 0)
 
 
 def itemsize(dtype: str) -> int:

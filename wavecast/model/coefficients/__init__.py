@@ -65,8 +65,12 @@ def family(name: str) -> Mapping[str, Coefficient]:
     path = resources.files(__name__) / f"{name}.toml"
     if not path.is_file():
         raise UnknownName("coefficient family", name, families())
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {key: _coefficient(name, key, dict(row)) for key, row in table.items()}
+    return read(name, path.read_text(encoding="utf-8"))
+
+
+def read(name: str, text: str) -> Mapping[str, Coefficient]:
+    """The coefficients of family `name` that the text of its file has. Raises ValueError."""
+    return {key: _coefficient(name, key, dict(row)) for key, row in tomllib.loads(text).items()}
 
 
 @cache
@@ -111,4 +115,4 @@ def _coefficient(family_name: str, name: str, row: dict[str, object]) -> Coeffic
     return Coefficient(family_name, name, values=numbers, **texts)
 
 
-__all__ = ["Coefficient", "coefficient", "families", "family", "scopes", "values"]
+__all__ = ["Coefficient", "coefficient", "families", "family", "read", "scopes", "values"]

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from wavecast.arch import Device
 from wavecast.model.bounds import Work
+from wavecast.model.distance import PredictionSubject, sizes_of
 from wavecast.model.prediction import Prediction
 
 
@@ -19,10 +20,27 @@ class Op(ABC):
     shape_help: ClassVar[str]
     """What `--shape` means: `MxNxK`, and the options the kind takes."""
 
+    executes_code: ClassVar[bool] = False
+    """Whether `predict` executes machine code, which leaves arrays and translations in memory."""
+
     @property
     def op_class(self) -> str:
         """The class that errors are counted by: the kind, or a part of it."""
         return self.kind
+
+    @property
+    def subject(self) -> PredictionSubject:
+        """What a prediction is of, for its interval: `library`, `timing` and `dtype` are the
+        attributes of these names, the sizes FLOPs and bytes.
+
+        Raises MissingFact where the op has no known work.
+        """
+        library, timing, dtype = (
+            str(getattr(self, name, "")) for name in ("library", "timing", "dtype")
+        )
+        called = timing.partition(",")[0].removeprefix("kernel")
+        source = " ".join(filter(None, (library, called)))
+        return PredictionSubject(self.op_class, source, dtype, sizes_of(self.work()))
 
     @classmethod
     @abstractmethod

@@ -137,7 +137,7 @@ class Collective(Op):
                 assumed={"protocol": protocol, "channels": self.channels or "enough"},
                 not_modelled=("arithmetic of reductions", "congestion", "more than one node"),
             ),
-            self.kind,
+            self.subject,
             device,
         )
 

@@ -185,6 +185,11 @@ class Elementwise(Op):
         return Work(flops, read, written, "one per element", "derived from the shapes")
 
     @property
+    def dtype(self) -> str:
+        """The dtype of the result."""
+        return self.result[1]
+
+    @property
     def elements(self) -> int:
         """Elements of the result, of one of the tensors of a `_foreach` call."""
         return math.prod(self.result[0])

@@ -104,7 +104,7 @@ def predicted(
             not_modelled=not_modelled,
             notes=notes,
         ),
-        op.kind,
+        op.subject,
         device,
     )
 

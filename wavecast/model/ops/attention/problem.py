@@ -184,7 +184,7 @@ class Attention(Op):
             not_modelled=_NOT_MODELLED,
             notes=_notes(device, best),
         )
-        return bracketed(prediction, self.kind, device)
+        return bracketed(prediction, self.subject, device)
 
     def candidates(self, library: Library, generation: str) -> Iterator[Candidate]:
         """Every kernel of a library that applies to a generation of chips."""

@@ -170,7 +170,7 @@ class Convolution(Op):
             not_modelled=("FFT", "data that caches keep from one call to the next"),
             notes=_notes(device),
         )
-        return bracketed(prediction, self.kind, device)
+        return bracketed(prediction, self.subject, device)
 
     def __str__(self) -> str:
         sizes = [(self.n, self.c, *self.image), (self.k, *self.filter)]

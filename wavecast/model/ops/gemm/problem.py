@@ -207,7 +207,7 @@ class Gemm(Op):
             },
             not_modelled=_NOT_MODELLED,
         )
-        return bracketed(prediction, self.kind, device)
+        return bracketed(prediction, self.subject, device)
 
     def __str__(self) -> str:
         sizes = f"{self.m}x{self.n}x{self.k}"

@@ -128,7 +128,7 @@ class FusedMoe(Op):
             not_modelled=NOT_MODELLED,
             notes=tuple(notes),
         )
-        return bracketed(prediction, self.op_class, device, widen=1.5 if notes else 1.0)
+        return bracketed(prediction, self.subject, device, widen=1.5 if notes else 1.0)
 
     def __str__(self) -> str:
         sizes = f"{self.tokens}x{self.model}x{self.inter} experts {self.experts} top {self.topk}"

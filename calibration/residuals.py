@@ -1,0 +1,261 @@
+"""The intervals of predictions from the errors on what was left out.
+
+    python -m calibration.residuals
+
+reads `calibration/left_out.json` and writes `wavecast/model/residuals.toml`: for every distance
+class, and for families, devices and libraries with enough left-out groups, the interval that
+contains 80 % of a new group (`conformal`). `coverage` tries such intervals on the chips, libraries
+and sources that were left out, each with a table that has no residual of what is tried.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from calibration import cells, conformal
+from calibration.cells import Cell, LeftOutTable
+from wavecast.model import intervals
+from wavecast.model.distance import DistanceClass, Measured, MeasuredRange, PredictionSubject
+from wavecast.model.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
+
+OUTPUT: Final = Path(intervals.__file__).with_name("residuals.toml")
+SMALL: Final = 3
+"""Problems that a left-out group needs to count as one."""
+GENERAL: Final[Key] = (DistanceClass.FAR.value, "", "", "")
+"""The row for predictions that no other row describes."""
+_NEAR: Final = {one.value for one in intervals.NEAR}
+_FARTHER: Final[Key] = ("", "", "", "")
+"""All of these, for the general row: predictions far from everything have no narrower interval than
+those that are nearer."""
+_WORDS: Final = {"chip": "chips", "library": "libraries", "source": "sources", "model": "models"}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoverage:
+    """Of a left-out chip, library or source: the share of its `n` problems within intervals made
+    without it, and the median of log(high / low). `distances` are the classes of its problems."""
+
+    kind: str
+    group: str
+    family: str
+    n: int
+    median: float
+    coverage: float
+    width: float
+    distances: tuple[str, ...]
+
+
+class Rows:
+    """The rows that cells give, each made when it is asked for."""
+
+    def __init__(self, known: Iterable[Cell]) -> None:
+        self._members: dict[Key, list[Cell]] = defaultdict(list)
+        for cell in known:
+            for key in _keys(cell):
+                self._members[key].append(cell)
+        self._made: dict[Key, Residuals | None] = {}
+
+    def get(self, key: Key) -> Residuals | None:
+        """A row, None where it has too few left-out groups."""
+        if key not in self._made:
+            same = self._members.get(key, [])
+            if key == GENERAL:
+                same = self._members.get(_FARTHER, [])
+            self._made[key] = _row(key, same)
+        return self._made[key]
+
+    def all(self) -> dict[Key, Residuals]:
+        """Every row of `residuals.toml`, without those that have the cells of a wider row."""
+        found = {}
+        for key in [*self._members, GENERAL]:
+            same = self._members.get(key, [])
+            wider = [o for o in _wider(key) if len(self._members.get(o, [])) == len(same)]
+            row = None if wider or key == _FARTHER else self.get(key)
+            if row is not None:
+                found[key] = row
+        return found
+
+    def found(self, cell: Cell) -> Residuals:
+        """The row for predictions like those of a cell. Raises ValueError without any."""
+        subject = PredictionSubject(cell.family, cell.library)
+        for key in intervals.keys(DistanceClass(cell.distance), subject, cell.device):
+            row = self.get(key)
+            if row is not None:
+                return row
+        raise ValueError("too few left-out groups for any interval")
+
+
+def _wider(key: Key) -> Iterator[Key]:
+    """The rows that are looked up after a row: one that has the same cells is as good."""
+    own, family, device, library = key
+    if device and library:
+        yield own, family, device, ""
+        yield own, family, "", library
+    elif device and own in _NEAR:
+        yield own, family, "", BEST
+    if (device or library) and own not in _NEAR:
+        yield own, family, "", ""
+
+
+def _keys(cell: Cell) -> Iterator[Key]:
+    """The rows that a cell belongs to."""
+    own, library = cell.distance, cell.library or BEST
+    if own not in _NEAR:
+        yield _FARTHER
+    yield own, "", "", ""
+    if own not in _NEAR:
+        yield own, cell.family, "", ""
+    yield own, cell.family, "", library
+    yield own, cell.family, cell.device, ""
+    yield own, cell.family, cell.device, library
+
+
+def _by_group(same: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """Cells by what counts equally: a left-out chip, library, source or model of a family. Models
+    with fewer than `SMALL` problems are one group of their source."""
+    found: dict[str, list[Cell]] = defaultdict(list)
+    for cell in same:
+        found[f"{cell.family} {cell.kind} {cell.group}"].append(cell)
+    small = [name for name, members in found.items() if sum(cell.n for cell in members) < SMALL]
+    for name in small:
+        for cell in found.pop(name):
+            found[f"{cell.family} {cell.kind}, few problems, {cell.source}"].append(cell)
+    return found
+
+
+def _row(key: Key, same: Sequence[Cell]) -> Residuals | None:
+    groups = _by_group(same)
+    residuals = {}
+    for name, members in groups.items():
+        logs = np.concatenate([cell.logs for cell in members])
+        weights = np.concatenate([np.full(len(c.logs), c.n / len(c.logs)) for c in members])
+        residuals[name] = logs, weights
+    ends = conformal.interval(residuals, COVERAGE)
+    if ends is None:
+        return None
+    low, high = ends
+    count = sum(cell.n for cell in same)
+    return Residuals(round(low, 4), round(high, 4), count, len(groups), _source(key, same))
+
+
+def _source(key: Key, same: Sequence[Cell]) -> str:
+    """What was left out of what, in words."""
+    what = key[1] or "all kinds of kernels"
+    libraries, devices = {cell.library for cell in same}, {cell.device for cell in same}
+    if key[1] and len(libraries) == 1:
+        library = libraries.pop()
+        what += f" ({library})" if library else ""
+    if key[1] and len(devices) == 1:
+        what += f" on {devices.pop()}"
+    kinds = [name for kind, name in _WORDS.items() if any(cell.kind == kind for cell in same)]
+    return f"{what}, {' and '.join(kinds)} left out"
+
+
+def table(known: LeftOutTable) -> ResidualTable:
+    """What `residuals.toml` has."""
+    measured = [one for ranges in known.measured.values() for one in ranges]
+    return ResidualTable(Rows(known.cells).all(), Measured(measured))
+
+
+def coverage(known: LeftOutTable) -> list[GroupCoverage]:
+    """Coverage of every left-out chip, library and source, by family."""
+    tried: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+    for cell in known.cells:
+        if cell.kind != "model":
+            tried[cell.kind, cell.group].append(cell)
+    found = []
+    for (kind, group), same in sorted(tried.items()):
+        made = Rows(cell for cell in known.cells if not _touches(cell, kind, group))
+        families = sorted({cell.family for cell in same})
+        found += [
+            _coverage(kind, group, family, [c for c in same if c.family == family], made)
+            for family in families
+        ]
+    return found
+
+
+def _touches(cell: Cell, kind: str, group: str) -> bool:
+    """Whether the residuals of a cell are of a left-out chip, library or source."""
+    return {"chip": cell.device, "library": cell.library, "source": cell.source}[kind] == group
+
+
+def _coverage(
+    kind: str, group: str, family: str, same: Sequence[Cell], made: Rows
+) -> GroupCoverage:
+    covered, widths, errors, weights = [], [], [], []
+    for cell in same:
+        row = made.found(cell)
+        low, high = min(0.0, row.low), max(0.0, row.high)
+        logs = np.array(cell.logs)
+        covered.append((low <= logs) & (logs <= high))
+        widths.append(np.full(len(logs), high - low))
+        errors.append(np.abs(np.exp(-logs) - 1))
+        weights.append(np.full(len(logs), cell.n / len(logs)))
+    weight = np.concatenate(weights)
+    off = np.concatenate(errors)
+    order = np.argsort(off)
+    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
+    return GroupCoverage(
+        kind,
+        group,
+        family,
+        sum(cell.n for cell in same),
+        float(off[order][min(middle, len(off) - 1)]),
+        float(np.average(np.concatenate(covered), weights=weight)),
+        float(np.median(np.concatenate(widths))),
+        tuple(dict.fromkeys(cell.distance for cell in same)),
+    )
+
+
+def document(made: ResidualTable) -> str:
+    """`residuals.toml`."""
+    lines = [
+        "# Written by `python -m calibration.residuals`: do not edit.",
+        "# Intervals of log(measured / predicted) by distance class, family, device and library",
+        '# ("" is all), from `problems` residuals in `groups` left-out groups.',
+        'columns = ["distance", "family", "device", "library", "low", "high", "problems",'
+        ' "groups", "source"]',
+        "rows = [",
+    ]
+    for key, row in sorted(made.rows.items()):
+        cells = [*key, row.low, row.high, row.problems, row.groups, row.source]
+        lines.append(f"    [{', '.join(json.dumps(cell) for cell in cells)}],")
+    lines += [
+        "]",
+        "# What was measured: family, device, library, dtype, problems, the range of each size.",
+        "measured = [",
+    ]
+    lines += [f"    {_measured(one)}," for one in made.measured.ranges]
+    return "\n".join([*lines, "]"]) + "\n"
+
+
+def _measured(one: MeasuredRange) -> str:
+    sizes = ", ".join(
+        f"{json.dumps(name)} = [{low:.4g}, {high:.4g}]" for name, (low, high) in one.sizes.items()
+    )
+    head = ", ".join(
+        json.dumps(cell) for cell in (one.family, one.device, one.library, one.dtype, one.n)
+    )
+    return f"[{head}, {{{sizes}}}]"
+
+
+def main() -> None:
+    known = cells.read()
+    made = table(known)
+    OUTPUT.write_text(document(made), encoding="utf-8")
+    for one in coverage(known):
+        print(
+            f"{one.kind:8} {one.group:24} {one.family:12} n {one.n:5} median {one.median:6.1%} "
+            f"covered {one.coverage:4.0%} log width {one.width:.2f} {', '.join(one.distances)}"
+        )
+
+
+if __name__ == "__main__":
+    main()

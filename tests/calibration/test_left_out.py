@@ -1,0 +1,213 @@
+"""Leaving something out: which rows, which coefficients, and what derives from the errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibration import cells, left_out, page, problems, refit, residuals
+from calibration.cells import Cell, LeftOutTable
+from calibration.problems import PublishedProblem
+from wavecast.model import coefficients, intervals
+from wavecast.model.distance import MeasuredRange, PredictionSubject
+from wavecast.model.ops.gemm import Gemm
+
+TABLE = """
+[step_ck]
+unit = "s"
+meaning = "a step"
+status = "fitted"
+source = "x"
+default = 4.0
+mi300x = 5.0
+gfx950 = 9.0
+
+[step_asm]
+unit = "s"
+meaning = "a step"
+status = "fitted"
+source = "x"
+default = 2.0
+
+[step_triton]
+unit = "s"
+meaning = "a step"
+status = "fitted"
+source = "x"
+default = 1.0
+
+[fetch]
+unit = "B"
+meaning = "documented"
+status = "documented"
+source = "x"
+default = 1.0
+mi300x = 2.0
+"""
+
+
+def test_coefficients_that_only_what_is_left_out_tells_of_are_forgotten() -> None:
+    rows = coefficients.read("gemm", TABLE)
+    scopes = refit.learned_scopes(["mi300x"], ["mi308x", "mi355x"])
+    assert scopes == {"mi300x"}
+    assert refit.forgotten(rows, scopes, set(), {"ck", "asm"}) == {"step_ck@mi300x": 4.0}
+    assert refit.forgotten(rows, set(), {"ck"}, {"asm", "triton"}) == {"step_ck": 1.5}
+    assert refit.learned_scopes(["mi300x", "mi308x"], ["mi355x"]) >= {"mi300x", "gfx942", "cdna3"}
+
+
+def test_coefficients_change_in_the_copy_only() -> None:
+    before = (refit.ROOT / "wavecast/model/coefficients/gemm.toml").read_text()
+    with refit.sources() as copy:
+        refit.forget(copy, {"gemm": {"call": 0.125}, "memory": {}})
+        changed = (copy / "wavecast/model/coefficients/gemm.toml").read_text()
+        assert coefficients.read("gemm", changed)["call"].values["default"] == 0.125
+        op = Gemm(m=512, n=512, k=512, dtype="bf16")
+        (seconds,) = refit.predict(copy, [(op, "mi300x")])
+    from wavecast import arch
+
+    assert seconds is not None
+    assert seconds > 0.125 > op.predict(arch.load("mi300x")).seconds
+    assert (refit.ROOT / "wavecast/model/coefficients/gemm.toml").read_text() == before
+
+
+def test_every_calibration_reads_files_that_are_scored() -> None:
+    for name, calibration in left_out.FAMILIES.items():
+        assert set(refit.files_of(name)) & set(calibration.files)
+
+
+def problem(device: str, library: str, model: str, row: int) -> PublishedProblem:
+    op = Gemm(m=16 + row, n=512, k=512, dtype="bf16", library=library)
+    return PublishedProblem(
+        "gemm_tuned", op, device, op.subject, 1e-4, "a/b", model, "", "2025", (row,)
+    )
+
+
+KNOWN = [
+    problem(device, library, f"{device} {library} {number % 4}.csv", 100 * index + number)
+    for index, (device, library) in enumerate(
+        [("mi300x", ""), ("mi300x", "ck"), ("mi355x", ""), ("mi308x", "asm")]
+    )
+    for number in range(8)
+]
+
+
+def test_experiments_leave_out_every_chip_library_and_model() -> None:
+    found = list(left_out.experiments(KNOWN))
+    kinds = [(one.kind, one.group) for one in found]
+    assert kinds == [
+        ("chip", "mi300x"), ("chip", "mi308x"), ("chip", "mi355x"),
+        ("library", "asm"), ("library", "ck"), ("model", "0"), ("model", "1"), ("model", "2"),
+    ]  # fmt: skip
+    for one in found:
+        assert len(one.left_out) + len(one.remaining) == len(KNOWN)
+        names = {left_out_one.model for left_out_one in one.left_out}
+        if one.kind == "model":
+            assert not names & {kept.model for kept in one.remaining}
+
+
+def test_rows_of_what_is_left_out_are_not_in_the_copy_of_the_data(tmp_path: Path) -> None:
+    path = tmp_path / "gemm_tuned.parquet"
+    pd.DataFrame({"M": range(400), "arch": "gfx942"}).to_parquet(path)
+    gone = [one for one in KNOWN if one.device == "mi355x"]
+    frame = problems.kept_rows(path, KNOWN, gone)
+    assert sorted(set(range(400)) - set(frame["M"])) == [one.rows[0] for one in gone]
+    assert 80 < len(problems.thinned(frame, 100)) < 120
+
+
+def test_the_distance_is_from_what_remains() -> None:
+    (experiment,) = [one for one in left_out.experiments(KNOWN) if one.group == "ck"]
+    answers = [(one, 1.1e-4) for one in experiment.left_out]
+    (cell,) = left_out.cells("gemm", experiment, answers)
+    assert (cell.distance, cell.device, cell.n) == ("library not measured", "mi300x", 8)
+    assert cell.logs == pytest.approx([np.log(1 / 1.1)] * 8, abs=1e-4)
+
+
+def test_sketches_keep_the_quantiles() -> None:
+    logs = np.random.default_rng(0).normal(size=5000)
+    sketch = left_out.sketch(logs)
+    assert len(sketch) == left_out.QUANTILES
+    for share in (0.1, 0.5, 0.9):
+        assert np.quantile(sketch, share) == pytest.approx(np.quantile(logs, share), abs=0.12)
+
+
+def cell(kind: str, group: str, shift: float, **other: str) -> Cell:
+    random = np.random.default_rng(abs(hash((kind, group))) % 1000)
+    logs = tuple(float(x) for x in np.sort(random.normal(shift, 0.05, 15)))
+    row = {"family": "gemm", "device": "mi300x", "library": "", "source": "a/b",
+           "distance": "measured", **other}  # fmt: skip
+    return Cell("gemm", kind, group, *row.values(), 30, 0.5, logs)
+
+
+def sample() -> LeftOutTable:
+    chips = [
+        cell("chip", f"chip{n}", 0.1 * (n - 4), device=f"chip{n}", distance="chip not measured")
+        for n in range(9)
+    ]
+    models = [cell("model", f"{n}.csv", 0.01 * (n - 4)) for n in range(9)]
+    far = [
+        cell("source", f"s{n}", 0.0, source=f"s{n}", device=f"chip{n}",
+             distance="chip and library not measured")
+        for n in range(8)
+    ]  # fmt: skip
+    ranges = (MeasuredRange("gemm", "mi300x", "", "bf16", 9, {"FLOPs": (1.0, 2.0)}),)
+    return LeftOutTable({"gemm": ranges}, (*chips, *models, *far), {"gemm": ()}, {})
+
+
+def test_a_farther_class_has_its_own_wider_interval() -> None:
+    made = residuals.table(sample())
+    near = made.rows["measured", "", "", ""]
+    far = made.rows["chip not measured", "gemm", "", ""]
+    assert far.high - far.low > 2 * (near.high - near.low)
+    assert (near.groups, near.problems) == (9, 270)
+    assert near.source == "all kinds of kernels, models left out"
+    subject = PredictionSubject("gemm")
+    row, basis = intervals.residuals(made, subject, "mi308x")
+    assert (row.low, row.high) == (far.low, far.high)
+    assert basis.distance == "chip not measured"
+
+
+def test_coverage_uses_no_residual_of_the_group() -> None:
+    """One chip is far from all others: an interval that saw it would contain it."""
+    table = sample()
+    odd = cell("chip", "odd", 3.0, device="odd", distance="chip not measured")
+    known = LeftOutTable(table.measured, (*table.cells, odd), table.slices, {})
+    found = {one.group: one for one in residuals.coverage(known)}
+    assert found["odd"].coverage == 0.0
+    assert found["chip4"].coverage == 1.0
+
+
+@pytest.fixture(scope="module")
+def groups() -> list[residuals.GroupCoverage]:
+    return residuals.coverage(cells.read())
+
+
+def test_what_is_committed_derives_from_the_left_out_errors(
+    groups: list[residuals.GroupCoverage],
+) -> None:
+    """`python -m calibration.regenerate` writes all of it."""
+    known = cells.read()
+    assert known.document() == cells.TABLE.read_text()
+    assert residuals.document(residuals.table(known)) == residuals.OUTPUT.read_text()
+    assert page.left_out(known, groups) in page.PAGE.read_text()
+    assert page.readme(page.README.read_text(), known, groups) == page.README.read_text()
+
+
+def test_chips_libraries_and_sources_are_covered_on_average(
+    groups: list[residuals.GroupCoverage],
+) -> None:
+    for kind in ("chip", "library", "source"):
+        shares = [one.coverage for one in groups if one.kind == kind]
+        assert np.mean(shares) == pytest.approx(intervals.COVERAGE, abs=0.1)
+
+
+def test_a_time_that_cannot_be_that_of_its_problem_is_set_aside() -> None:
+    from dataclasses import replace
+
+    one = problem("mi300x", "", "a.csv", 1)
+    assert not left_out.implausible(replace(one, seconds=9e-4))
+    assert left_out.implausible(replace(one, seconds=2e-3))
+    large = Gemm(m=8192, n=8192, k=8192, dtype="bf16")
+    assert not left_out.implausible(replace(one, op=large, seconds=2e-3))
