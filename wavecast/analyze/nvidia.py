@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
@@ -13,10 +14,11 @@ from wavecast.analyze.occupancy import ResourceDemand, occupancy
 from wavecast.analyze.pipes import Tally, residency, tally
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction, Registers, Wait
 from wavecast.analyze.sass import parser, tcgen05
+from wavecast.analyze.sass.executed import SassExecution, executed
 from wavecast.analyze.sass.rates import SassCharges
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.errors import InputError
+from wavecast.errors import InputError, Unpredictable
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, MemoryKind, Role, Space
 from wavecast.isa.program import Program
@@ -27,7 +29,7 @@ TENSOR_CORE_KINDS = {"mma_sync": "mma.sync", "wgmma": "wgmma", "tcgen05": "tcgen
 _SPIN = frozenset({"branch", "wait", "other"})
 """A loop of nothing else polls a barrier; it is not a loop of the kernel's source."""
 _ALWAYS_LEFT_OUT = (
-    "trip counts, address patterns and register dependencies of SASS",
+    "register dependencies of SASS in the cycles of loops",
     "uniform datapath and constant cache time: no rates are published",
     "operands that wgmma and tcgen05 read from shared memory",
     "branches inside a loop are taken as executed every iteration",
@@ -37,17 +39,24 @@ _REGISTER_BYTES = 4
 _DEPENDENCY_BARRIER = re.compile(r"(\w+), 0x([0-9a-f]+)")
 
 
-def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = None) -> CodeAnalysis:
-    """Read one NVIDIA kernel for one device from `code.stages["sass"]`.
+def sass_program(code: CodeObject) -> Program:
+    """The program of an NVIDIA kernel. Raises InputError when there is no SASS for it."""
+    sass = code.stages.get("sass", "")
+    if not isinstance(sass, str) or not sass:
+        raise InputError(f"kernel {code.kernel!r} has no SASS", hint="nvdisasm prints it")
+    return parser.parse(sass, code.kernel, code.target, code.moved_files)
+
+
+def analyze_nvidia(
+    code: CodeObject, device: Device, launch: Launch | None = None, program: Program | None = None
+) -> CodeAnalysis:
+    """Read one NVIDIA kernel for one device from its `program`, by default that of its SASS.
 
     `code.options` may hold what cuobjdump reports: `registers` per thread, `static_shared`,
     `local_bytes` and `stack_bytes`; without them registers and spills are counted in the code.
     Raises InputError when there is no SASS for the kernel.
     """
-    sass = code.stages.get("sass", "")
-    if not isinstance(sass, str) or not sass:
-        raise InputError(f"kernel {code.kernel!r} has no SASS", hint="nvdisasm prints it")
-    program = parser.parse(sass, code.kernel, code.target, code.moved_files)
+    program = program or sass_program(code)
     registers = _registers(code, program)
     shared_bytes = _static_shared(code, device) + (
         launch.dynamic_lds if launch else code.dynamic_lds
@@ -69,6 +78,7 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     for block in blocks:
         whole.add(block)
     resident = residency(device, occupied)
+    ran = _executed(program, launch)
     waited = _waits(program, reachable)
     running = [instruction for instruction, _ in _code(program, reachable)]
     body, inlined = line_costs(running, [charges[i.index] for i in running], resident)
@@ -83,19 +93,20 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
         blocks=len(reachable),
         loops=tuple(
             loop
-            for loop in loops(program, blocks, None, resident, waited, _no_trip_count)
+            for loop in loops(program, blocks, None, resident, waited, ran.trip_count)
             if not loop.instructions.keys() <= _SPIN
         ),
-        memory=_memory(program, reachable),
+        memory=_memory(program, reachable, ran.found, device),
         waits=waited,
         pressure=None,
         lines=body,
         matrix_kinds=whole.matrix_kinds(),
         matrix_flops_static=flops,
-        executed_flops=_executed(
+        executed=ran.found.blocks if ran.found else (),
+        executed_flops=ran.flops(
             program, blocks, flops, waves_of(launch, occupied.waves_per_workgroup)
         ),
-        not_modelled=(*assumed, *_not_modelled(code, program, rates)),
+        not_modelled=(*assumed, *_not_modelled(code, program, rates, ran.why_not)),
         extra={"tensor cores": ", ".join(tensor_core)} if tensor_core else {},
         inlined_lines=inlined,
         vector_flops_static=whole.vector_flops(),
@@ -104,9 +115,51 @@ def analyze_nvidia(code: CodeObject, device: Device, launch: Launch | None = Non
     )
 
 
-def _no_trip_count(loop: int) -> tuple[None, str]:
-    del loop
-    return None, "trip counts are not derived from SASS"
+@dataclass(frozen=True, slots=True)
+class _Executed:
+    """What a launch executes, or why that is not known."""
+
+    found: SassExecution | None
+    why_not: str = ""
+
+    def trip_count(self, loop: int) -> tuple[float | None, str]:
+        """Iterations of a loop per entry, and why they are not known."""
+        return (None, self.why_not) if self.found is None else (self.found.trips[loop], "")
+
+    def flops(
+        self,
+        program: Program,
+        blocks: list[Tally],
+        flops: Mapping[str, float],
+        waves: int | None,
+    ) -> dict[str, float] | None:
+        """Matrix operations of the launch; None when executions that decide it are not known."""
+        if waves is None:
+            return None
+        if self.found is None:
+            always = _always_executed(program)
+            if any(own.matrix_flops() and at not in always for at, own in enumerate(blocks)):
+                return None
+            return {dtype: count * waves for dtype, count in flops.items()}
+        total: Counter[str] = Counter()
+        for block, own, usual, most in zip(
+            program.blocks, blocks, self.found.blocks, self.found.most, strict=True
+        ):
+            elected = any(
+                i.opcode.cost_class == "tcgen05" for i in program.block_instructions(block.index)
+            )  # one warp issues for all, and a charge is the share of each
+            for dtype, count in own.matrix_flops().items():
+                total[dtype] += count * waves * (most if elected else usual)
+        return dict(total)
+
+
+def _executed(program: Program, launch: Launch | None) -> _Executed:
+    if launch is None or not all(launch.grid):
+        return _Executed(None, "the grid of the launch is not known")
+    try:
+        return _Executed(executed(program, launch))
+    except Unpredictable as error:
+        return _Executed(None, error.message)
 
 
 def _option(options: Mapping[str, object], name: str) -> int | None:
@@ -194,13 +247,18 @@ def _waits(program: Program, reachable: frozenset[int]) -> tuple[Wait, ...]:
     return tuple(found)
 
 
-def _memory(program: Program, reachable: frozenset[int]) -> tuple[MemoryInstruction, ...]:
-    """Memory instructions by space and width; what their lanes touch is not derived."""
+def _memory(
+    program: Program, reachable: frozenset[int], ran: SassExecution | None, device: Device
+) -> tuple[MemoryInstruction, ...]:
+    """Memory instructions by space and width, with what their lanes touch where that is known."""
+    line = int(float(device.get("l1v_line", 128) or 128))
     found = []
     for instruction, loop in _code(program, reachable):
         memory = instruction.memory
         if memory is None:
             continue
+        seen = ran.patterns.get(instruction.index) if ran else None
+        in_memory = memory.space in (Space.GLOBAL, Space.FLAT)
         found.append(
             MemoryInstruction(
                 index=instruction.index,
@@ -208,12 +266,12 @@ def _memory(program: Program, reachable: frozenset[int]) -> tuple[MemoryInstruct
                 space=memory.space.value,
                 kind=memory.kind.value,
                 bytes_per_lane=memory.bytes,
-                argument="",
-                pattern="unknown",
-                stride=None,
-                lines=None,
-                transactions_ideal=None,
-                conflict_ways=None,
+                argument=seen.argument if seen else "",
+                pattern=seen.pattern if seen else "unknown",
+                stride=seen.stride if seen else None,
+                lines=seen.lines(line) if seen and in_memory else None,
+                transactions_ideal=seen.ideal_lines(line) if seen and in_memory else None,
+                conflict_ways=ran.passes.get(instruction.index) if ran else None,
                 location=instruction.location,
                 loop=loop,
             )
@@ -238,21 +296,6 @@ def _async_copies(program: Program, reachable: frozenset[int]) -> dict[str, int]
     return dict(found)
 
 
-def _executed(
-    program: Program,
-    blocks: list[Tally],
-    flops: Mapping[str, float],
-    waves: int | None,
-) -> dict[str, float] | None:
-    """Matrix operations of the launch; None when a loop or a branch holds some of them."""
-    if waves is None:
-        return None
-    always = _always_executed(program)
-    if any(tally.matrix_flops() and index not in always for index, tally in enumerate(blocks)):
-        return None
-    return {dtype: count * waves for dtype, count in flops.items()}
-
-
 def _always_executed(program: Program) -> frozenset[int]:
     """Blocks outside loops on every path: each, entry first, with a single way on."""
     found = []
@@ -266,8 +309,12 @@ def _always_executed(program: Program) -> frozenset[int]:
     return frozenset(found)
 
 
-def _not_modelled(code: CodeObject, program: Program, rates: SassCharges) -> tuple[str, ...]:
+def _not_modelled(
+    code: CodeObject, program: Program, rates: SassCharges, why_not: str
+) -> tuple[str, ...]:
     notes: list[str] = list(_ALWAYS_LEFT_OUT)
+    if why_not:
+        notes.insert(0, f"trip counts and address patterns: {why_not}")
     if not rates.rates:
         notes.append(f"cycles: no instruction rates are known for {code.target}")
     else:

@@ -188,11 +188,15 @@ def command(
 
 def _write_timeline(report: Any, path: Path) -> None:
     """Simulate every predicted launch again, keeping the events of its unit."""
-    from wavecast.model.simulation import timing
+    from wavecast.model.launches import launch_timing
     from wavecast.report.perfetto_unit import EVENTS, Timeline, dumps
 
     timelines = [
-        Timeline(e.code, e.program, timing(e.predicted.profile, e.device, events=EVENTS))
+        Timeline(
+            e.code,
+            e.predicted.profile.program,
+            launch_timing(e.predicted.profile, e.device, events=EVENTS),
+        )
         for e in report.explanations
         if e.predicted.profile is not None
     ]

@@ -74,7 +74,8 @@ class Argument:
 
     Tensors have `dtype` (torch name without the prefix: `bfloat16`), `shape`, `strides` in
     elements, `bytes` spanned in their storage, and `storage`, equal for arguments that share
-    memory. Scalars have `value`. `kind` is `tensor`, `pointer`, `scalar`, `constant`, or
+    memory. Scalars have `value`. `content` has the bytes of integer tensors that may be indices,
+    where the capture kept them. `kind` is `tensor`, `pointer`, `scalar`, `constant`, or
     `descriptor` (a host tensor descriptor over the tensor described).
     """
 
@@ -86,6 +87,7 @@ class Argument:
     bytes: int = 0
     storage: int = 0
     value: object = None
+    content: bytes = field(default=b"", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

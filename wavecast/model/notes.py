@@ -23,6 +23,10 @@ class Note(Enum):
     """Not all workgroups of the first round of a compute unit were executed."""
     UNEVEN_WORKGROUPS = auto()
     """Workgroups of the sample execute different numbers of instructions."""
+    UNKNOWN_BRANCHES = auto()
+    """Forward branches that depend on data count as not taken."""
+    UNKNOWN_GUARDS = auto()
+    """Accesses whose predicate depends on data count as executed by all lanes."""
     TLB = auto()
     L2_CHANNELS = auto()
     COLD_INSTRUCTION_CACHE = auto()
@@ -38,6 +42,8 @@ _TEXTS: Final[Mapping[Note, str]] = {
         "the code does not determine the addresses of workgroups: each is assumed to take a random "
         "part of a tensor; an executed sample has the addresses"
     ),
+    Note.UNKNOWN_BRANCHES: "forward branches that depend on data count as not taken",
+    Note.UNKNOWN_GUARDS: "accesses under predicates that depend on data count as executed",
     Note.PARTIAL_UNIT: "{executed} of the {first_round} workgroups of a compute unit were executed",
     Note.UNEVEN_WORKGROUPS: "workgroups execute {variation:.0%} more or less than each other",
     Note.TLB: "address translation (TLB) misses",

@@ -9,11 +9,10 @@ from wavecast.arch import Device
 from wavecast.model.account import NONE, SourcePosition, account
 from wavecast.model.distance import PredictionSubject
 from wavecast.model.intervals import bracketed
+from wavecast.model.launches import changes_of
 from wavecast.model.notes import NOT_SIMULATED, text
 from wavecast.model.prediction import Prediction
 from wavecast.model.profile import LaunchProfile, ProfileSource
-from wavecast.model.simulation import Simulation
-from wavecast.model.whatif import Changes
 
 KERNEL: Final = "kernel"
 """Family of the residuals that give a kernel its interval."""
@@ -44,8 +43,8 @@ def predict(
 
     Raises UsageError for a device of another target, MissingFact where the device lacks a number.
     """
-    simulation = Simulation.of(profile, device)
-    timing = simulation.run()
+    changes = changes_of(profile, device)
+    timing = changes.simulation.run()
     coverage = profile.coverage
     prediction = Prediction(
         device=device.id,
@@ -57,7 +56,7 @@ def predict(
         bounds=dict(timing.bounds),
         assumed={"clock_ghz": round(timing.clock / 1e9, 3)},
         lines=account(timing, profile.program, operations),
-        what_if=Changes(simulation).all(timing) if what_if else (),
+        what_if=changes.all(timing) if what_if else (),
         not_modelled=tuple(text(note) for note in (*profile.notes, *NOT_SIMULATED)),
         notes=coverage.texts() if coverage else (),
     )

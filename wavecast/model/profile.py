@@ -13,6 +13,7 @@ from wavecast.isa.program import Program
 from wavecast.model.cu.streams import Streams
 from wavecast.model.notes import Note, text
 from wavecast.model.placement import LaunchPlacement
+from wavecast.model.sm.schedule import Schedule
 
 UNEVEN = 0.1
 """Variation between workgroups from which the interval is wider."""
@@ -79,7 +80,8 @@ class LaunchProfile:
     `dtype` is the dtype of the matrix products, for the power limit, "" without any. `work` is the
     number of instructions of a usual workgroup over those of the workgroups in `streams`. `notes`
     are what the profile assumes or leaves out; `coverage` is None for a profile from code. `origin`
-    is where the code is from (`codeobject.Origin`), "" if that is not known.
+    is where the code is from (`codeobject.Origin`), "" if that is not known. `schedule` has the
+    schedule that SASS states, None for AMD code.
     """
 
     program: Program
@@ -93,6 +95,7 @@ class LaunchProfile:
     work: float = 1.0
     coverage: SampleCoverage | None = None
     origin: str = ""
+    schedule: Schedule | None = None
 
 
 __all__ = ["UNEVEN", "LaunchProfile", "LevelTraffic", "ProfileSource", "SampleCoverage"]

@@ -137,7 +137,7 @@ def _simulated(
         resident=placement.resident,
         events=events,
     )
-    clocks = unit.clocks + (count - simulated) * _pace(unit.finish, placement.resident)
+    clocks = unit.clocks + (count - simulated) * pace(unit.finish, placement.resident)
     # the simulated workgroups may be longer than the usual ones, and they run to their end
     clocks = max(clocks * profile.work, float(unit.finish[: placement.resident].max()))
     scale = count / simulated * profile.work
@@ -163,7 +163,7 @@ def _simulated(
     return LaunchTiming(placement, chip, unit, clocks, clock, launch, launch + busy, bounds)
 
 
-def _pace(finish: np.ndarray[Any, Any], resident: int) -> float:
+def pace(finish: np.ndarray[Any, Any], resident: int) -> float:
     """Clocks from one workgroup's end to the next, in the steady state."""
     ends = np.sort(finish)
     if len(ends) <= resident:
@@ -184,4 +184,4 @@ def _bounds(unit: Run, simds: int, clock: float, scale: float) -> dict[str, floa
     return found
 
 
-__all__ = ["LaunchTiming", "Simulation", "timing"]
+__all__ = ["LaunchTiming", "Simulation", "pace", "timing"]

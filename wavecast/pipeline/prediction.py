@@ -11,12 +11,13 @@ from wavecast.arch import Device
 from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import MissingFact, Unpredictable
-from wavecast.isa.program import Kernel
+from wavecast.isa.program import Kernel, Program
 from wavecast.model.account import SourcePosition, position_of
 from wavecast.model.notes import Note
 from wavecast.model.predict import predict
 from wavecast.model.prediction import Prediction
 from wavecast.model.profile import LaunchProfile
+from wavecast.model.sm.profile import profile_of_sass
 from wavecast.model.static import profile_of_code
 
 
@@ -41,23 +42,25 @@ NOT_ASKED: Final = Predicted(None, None, "not asked for")
 def predict_launch(
     launch: Launch,
     analysis: CodeAnalysis,
-    kernel: Kernel | None,
+    kernel: Kernel | Program,
     device: Device,
     *,
     sampled: LaunchProfile | None = None,
     what_if: bool = False,
     mall_resident: Mapping[str, float] | None = None,
 ) -> Predicted:
-    """Predict an AMD launch; where that fails, `why_not` has the reason.
+    """Predict a launch; where that fails, `why_not` has the reason.
 
-    The profile is `sampled` where there is one, else that of the code. `mall_resident` is the
-    share, by argument, of the bytes that are in the memory-side cache before a launch predicted
-    from its code; sampled profiles begin with empty caches.
+    `kernel` is the parsed code, of NVIDIA code its program. The profile is `sampled` where there is
+    one, else that of the code. `mall_resident` is the share, by argument, of the bytes that are in
+    the memory-side cache before a launch predicted from its code; sampled profiles begin with empty
+    caches.
     """
-    if kernel is None:
-        return Predicted(None, None, "NVIDIA code is bounded, not simulated")
     try:
-        profile = sampled or profile_of_code(launch, analysis, kernel, device, mall_resident)
+        if isinstance(kernel, Program):
+            profile = profile_of_sass(launch, analysis, kernel, device)
+        else:
+            profile = sampled or profile_of_code(launch, analysis, kernel, device, mall_resident)
         operations = _operations(launch.code)
         found = predict(profile, device, what_if=what_if, operations=operations)
     except (Unpredictable, MissingFact) as error:

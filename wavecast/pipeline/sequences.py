@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wavecast.isa.instruction import SourceLocation
-from wavecast.model.simulation import Simulation
+from wavecast.model.launches import launch_timing
 from wavecast.pipeline.fixing import LEAST, ordered, resources
 from wavecast.pipeline.result import Explanation
 from wavecast.rules.fix import Outcome
@@ -63,7 +63,7 @@ def _timed(explanation: Explanation) -> TimedLaunch | None:
                 written=traffic.written * times,
             )
             together = replace(together, traffic=traffic)
-        work = Simulation.of(together, explanation.device).run().seconds - start
+        work = launch_timing(together, explanation.device).seconds - start
     location = SourceLocation(code.source, code.source_line) if code.source else None
     return TimedLaunch(
         code.kernel, launch.grid, location, prediction.seconds, start, launch.count, work

@@ -11,6 +11,7 @@ from wavecast.compile import nvidia
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError
+from wavecast.isa.program import Program
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.fixing import Fixing, with_outcomes
 from wavecast.pipeline.prediction import predict_launch
@@ -63,11 +64,11 @@ def explain_launch(
     if not code.is_amd:
         code = with_sass(code)
         launch = replace(launch, code=code)
-    kernel = parse_kernel(code) if code.is_amd else None
-    if kernel is not None:
-        analysis = analyze.analyze(code, device, kernel.program, kernel.descriptor, launch)
+    kernel = parse_kernel(code) if code.is_amd else analyze.sass_program(code)
+    if isinstance(kernel, Program):
+        analysis = analyze.analyze_nvidia(code, device, launch, kernel)
     else:
-        analysis = analyze.analyze_nvidia(code, device, launch)
+        analysis = analyze.analyze(code, device, kernel.program, kernel.descriptor, launch)
     work = model.work(
         launch,
         analysis,
@@ -80,7 +81,12 @@ def explain_launch(
     roofline = model.roofline(work, device)
     stated = launch if all(launch.grid) else None
     subject = RuleInput(
-        code, device, analysis, roofline, kernel.program if kernel else None, stated
+        code,
+        device,
+        analysis,
+        roofline,
+        None if isinstance(kernel, Program) else kernel.program,
+        stated,
     )
     findings = rules.check(subject, disabled=given.disabled_rules)
     found = predict_launch(
@@ -92,7 +98,8 @@ def explain_launch(
         what_if=given.what_if,
         mall_resident=given.mall_resident,
     )
-    if found.profile is not None and found.prediction is not None:
+    # the changes that rules simulate are those of a compute unit
+    if found.profile and found.prediction and not isinstance(kernel, Program):
         fixing = Fixing(
             launch, device, analysis, found.profile, found.prediction.seconds, given.mall_resident
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wavecast.bench.diff.result import Basis
-from wavecast.model.simulation import timing
+from wavecast.model.launches import launch_timing
 from wavecast.pipeline.result import Explanation
 
 
@@ -22,7 +22,7 @@ def spent(one: Explanation, basis: Basis) -> tuple[float, ...]:
     profile = one.predicted.profile
     if basis == "cycles" or profile is None:
         return one.analysis.instruction_cycles
-    simulated = timing(profile, one.device)
+    simulated = launch_timing(profile, one.device)
     clocks = simulated.unit.stalls.sum(axis=1)
     total = float(clocks.sum()) or 1.0
     scale = (simulated.seconds - simulated.launch) / total

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from wavecast.compile.codeobject import Argument, CodeObject, Launch
 from wavecast.compile.triton import Path, Slot, leaves, plain
@@ -12,6 +14,10 @@ from wavecast.dtypes import Spelling, is_dtype, lookup
 from wavecast.errors import LaunchError
 
 Grid = tuple[int, int, int]
+
+INDEX_BYTES: Final = 4 << 20
+"""Largest integer tensor whose values a launch carries."""
+_INDICES: Final = frozenset({"int16", "int32", "int64", "uint16", "uint32", "uint64"})
 
 
 def build_launch(
@@ -36,7 +42,11 @@ def build_launch(
     arguments = []
     for path, kind in leaves(signature):
         name = ".".join([str(names[path[0]]), *map(str, path[1:])])
-        arguments.append(_argument(name, kind, value_at(values, path)))
+        value = value_at(values, path)
+        argument = _argument(name, kind, value)
+        if not code.is_amd and argument.kind == "tensor":
+            argument = replace(argument, content=_indices(argument, value))
+        arguments.append(argument)
     return Launch(
         code=code,
         grid=grid,
@@ -136,6 +146,17 @@ def _tensor(name: str, tensor: Any, shape: tuple, strides: tuple) -> Argument:
         bytes=0 if 0 in shape else reach * width,
         storage=int(storage),
     )
+
+
+def _indices(argument: Argument, tensor: Any) -> bytes:
+    """The bytes of an integer tensor of the host, which may decide addresses and branches of SASS;
+    AMD launches are sampled in place."""
+    if argument.dtype not in _INDICES or not 0 < argument.bytes <= INDEX_BYTES:
+        return b""
+    base = getattr(tensor, "base", tensor)
+    if getattr(getattr(base, "device", None), "type", "cpu") == "meta":
+        return b""
+    return ctypes.string_at(int(base.data_ptr()), argument.bytes)
 
 
 def _dtype(tensor: Any) -> str:

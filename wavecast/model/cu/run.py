@@ -13,6 +13,7 @@ from wavecast.model.cu.machine import ComputeUnit
 from wavecast.model.cu.simulate import simulate
 from wavecast.model.cu.state import Executed, Instructions, StallCounts, State
 from wavecast.model.cu.streams import Streams
+from wavecast.model.sm.machine import Multiprocessor
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +31,7 @@ class Run:
     instruction, clocks), where asked for. `stretch` is the full time over the simulated one.
     """
 
-    machine: ComputeUnit
+    machine: ComputeUnit | Multiprocessor
     clocks: float
     finish: Array
     stalls: Array
