@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
+
+from wavecast.compile.loops import loop
 
 Array = np.ndarray[Any, Any]
 
@@ -14,24 +15,51 @@ SECTOR_BITS: Final = 5
 LINE_BITS: Final = 7
 BANKS: Final = 32
 """Banks of shared memory, 4 B wide each."""
-MOST: Final = 32 * 33
-"""Sectors one request can touch: 32 lanes of 32 bytes, each unaligned."""
+MOST: Final = 64
+"""Sectors one request can touch: 32 lanes of up to 32 bytes, each unaligned."""
+SEEN: Final = 64
+"""Words of one bank that lanes served together can ask for, and room."""
 
 
-@numba.njit(cache=True)
-def sectors(addresses, lanes, width):  # pragma: no cover
+def sectors(addresses: Array, lanes: Array, width: int) -> tuple[Array, Array, Array]:
     """The distinct sectors of requests and the lines they lie in.
 
-    `addresses` (u64[n, 32]) and `lanes` (bool[n, 32]) of n requests of `width` bytes a lane. Gives
-    the sectors (u64), the first of each request (i64[n + 1]), and lines per request (i64[n]).
+    `addresses` (u64[n, 32]) and `lanes` (bool[n, 32]) of n requests of `width` bytes a lane, at
+    most 32. Gives the sectors (u64), the first of each request (i64[n + 1]), and lines per request
+    (i64[n]).
     """
     number = len(addresses)
-    start = np.zeros(number + 1, np.int64)
-    lines = np.zeros(number, np.int64)
-    room = np.zeros(max(64, number * 16), np.uint64)
+    start, lines = np.zeros(number + 1, np.int64), np.zeros(number, np.int64)
+    room = np.zeros(max(1, number * MOST), np.uint64)
     own = np.zeros(MOST, np.uint64)
+    used = _sectors(*_contiguous(addresses, lanes), max(1, width), room, own, start, lines)
+    return room[:used].copy(), start, lines
+
+
+def passes(addresses: Array, lanes: Array, width: int) -> Array:
+    """Passes of shared-memory requests (f64[n]): of the lanes served together, the most words one
+    bank is asked for. Lanes of 8 bytes go in halves of a warp, lanes of 16 in quarters."""
+    found = np.zeros(len(addresses))
+    seen, fill = np.zeros((BANKS, SEEN), np.int64), np.zeros(BANKS, np.int64)
+    _passes(*_contiguous(addresses, lanes), width, seen, fill, found)
+    return found
+
+
+def repeats(addresses: Array, lanes: Array) -> Array:
+    """Lanes of atomics whose address an earlier lane has (f64[n])."""
+    found = np.zeros(len(addresses))
+    _repeats(*_contiguous(addresses, lanes), found)
+    return found
+
+
+def _contiguous(addresses: Array, lanes: Array) -> tuple[Array, Array]:
+    return np.ascontiguousarray(addresses, np.uint64), np.ascontiguousarray(lanes, bool)
+
+
+@loop
+def _sectors(addresses, lanes, width, room, own, start, lines):  # pragma: no cover
     used = 0
-    for at in range(number):
+    for at in range(len(addresses)):
         count = 0
         for lane in range(32):
             if not lanes[at, lane]:
@@ -49,32 +77,25 @@ def sectors(addresses, lanes, width):  # pragma: no cover
                     own[spot] = sector
                     count += 1
                 sector += np.uint64(1)
-        if used + count > len(room):
-            larger = np.zeros(2 * len(room) + count, np.uint64)
-            larger[:used] = room[:used]
-            room = larger
-        room[used : used + count] = own[:count]
+        for sector in range(count):
+            room[used + sector] = own[sector]
         used += count
         start[at + 1] = used
         for sector in range(count):
             line = own[sector] >> np.uint64(LINE_BITS - SECTOR_BITS)
             if sector == 0 or line != own[sector - 1] >> np.uint64(LINE_BITS - SECTOR_BITS):
                 lines[at] += 1
-    return room[:used].copy(), start, lines
+    return used
 
 
-@numba.njit(cache=True)
-def passes(addresses, lanes, width):  # pragma: no cover
-    """Passes of shared-memory requests (f64[n]): of the lanes served together, the most words one
-    bank is asked for. Lanes of 8 bytes go in halves of a warp, lanes of 16 in quarters."""
+@loop
+def _passes(addresses, lanes, width, seen, fill, found):  # pragma: no cover
     together = 32 if width <= 4 else 16 if width <= 8 else 8
     words = max(1, width // 4)
-    found = np.zeros(len(addresses))
-    seen = np.zeros((BANKS, 64), np.int64)
-    fill = np.zeros(BANKS, np.int64)
     for at in range(len(addresses)):
         for first in range(0, 32, together):
-            fill[:] = 0
+            for bank in range(BANKS):
+                fill[bank] = 0
             worst = 0
             for lane in range(first, first + together):
                 if not lanes[at, lane]:
@@ -87,18 +108,15 @@ def passes(addresses, lanes, width):  # pragma: no cover
                         if seen[bank, entry] == word:
                             known = True
                             break
-                    if not known and fill[bank] < 64:
+                    if not known and fill[bank] < SEEN:
                         seen[bank, fill[bank]] = word
                         fill[bank] += 1
                         worst = max(worst, fill[bank])
             found[at] += worst
-    return found
 
 
-@numba.njit(cache=True)
-def repeats(addresses, lanes):  # pragma: no cover
-    """Lanes of atomics whose address an earlier lane has (f64[n])."""
-    found = np.zeros(len(addresses))
+@loop
+def _repeats(addresses, lanes, found):  # pragma: no cover
     for at in range(len(addresses)):
         for lane in range(32):
             if not lanes[at, lane]:
@@ -107,7 +125,6 @@ def repeats(addresses, lanes):  # pragma: no cover
                 if lanes[at, earlier] and addresses[at, earlier] == addresses[at, lane]:
                     found[at] += 1
                     break
-    return found
 
 
 __all__ = ["LINE_BITS", "SECTOR_BITS", "passes", "repeats", "sectors"]

@@ -12,17 +12,16 @@ chain of servers: the data path that L1 and shared memory share, then this SM's 
 memory, each in the order of requests. A load waits for the levels its bytes come from, weighted by
 bytes.
 
-A step of a warp represents `weight` executions, as in `model.cu.simulate`; all that is compiled is
-in this file, for the compiler's cache of `simulate` follows no other.
+A step of a warp represents `weight` executions, as in `model.cu.simulate`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 
+from wavecast.compile.loops import inlined, loop
 from wavecast.model.cu import causes as k
 from wavecast.model.cu import streams as r
 from wavecast.model.sm import code as c
@@ -35,7 +34,7 @@ _AT_PHASE: Final = 2
 _DEADLOCK: Final = -1
 
 
-@numba.njit(cache=True)
+@loop
 def simulate(
     program, executed, state, account, template, begins, finish, events
 ):  # pragma: no cover
@@ -182,7 +181,7 @@ def simulate(
     return logged
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _met(group, warps, first, number, it, t, machine):  # pragma: no cover
     """Release the warps of barriers at which all have arrived; when, `_NEVER` without any."""
     soonest = _NEVER
@@ -201,7 +200,7 @@ def _met(group, warps, first, number, it, t, machine):  # pragma: no cover
     return soonest
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _charge(warp, stalls, i, plain, weight, until):  # pragma: no cover
     """Charge a warp's time since it was charged last to its cause."""
     if until > warp.charged:
@@ -210,7 +209,7 @@ def _charge(warp, stalls, i, plain, weight, until):  # pragma: no cover
         warp.charged = until
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     """When its pipe, or room in its queue, is free, if that is later than `earliest`."""
     free = simd.free[it.pipe]
@@ -231,7 +230,7 @@ def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     return earliest, why
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _start(it, warp, rows, simd, unit, machine, busy, weight, now):  # pragma: no cover
     """Take the pipe of an instruction; when its result is there and why then."""
     ends, why = now + it.stall, k.DEPENDENCY
@@ -268,7 +267,7 @@ def _start(it, warp, rows, simd, unit, machine, busy, weight, now):  # pragma: n
     return ends, why
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cover
     """When memory has served an instruction, and why then."""
     if it.slots == 0:  # shuffles use the path of shared memory
@@ -316,7 +315,7 @@ def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cov
     return ends, why
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _count(it, warp, done, reason, w, ends, why, operands):  # pragma: no cover
     """When an instruction's counters fall: they do in the order of their instructions."""
     for side in range(2):
@@ -335,7 +334,7 @@ def _count(it, warp, done, reason, w, ends, why, operands):  # pragma: no cover
         warp.issued[counter] = number + 1
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _arrive(group, phases, g, row, needed, moment):  # pragma: no cover
     """Count an arrival at a memory barrier. Whether it completes a phase."""
     barrier = int(row[r.TAGS]) if row[r.SERIAL] == 0 else int(row[r.SERIAL]) - 1
