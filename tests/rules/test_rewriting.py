@@ -73,8 +73,20 @@ def test_a_pair_of_loads_becomes_one_and_a_split() -> None:
     assert "tt.get_program_id" in text
 
 
-def test_a_mask_that_is_not_one_comparison_is_not_rewritten() -> None:
-    text = PAIRS.replace("arith.cmpi slt, %offs, %ns", "arith.andi %offs, %ns")
+def test_a_mask_of_two_comparisons_is_rewritten() -> None:
+    text = PAIRS.replace("%a = tt.load %p, %mask", "%a = tt.load %p, %both")
+    text = text.replace("%b = tt.load %q, %mask", "%b = tt.load %q, %both")
+    text = text.replace(
+        "    %double", "    %both = arith.andi %mask, %mask : tensor<64xi1>\n    %double"
+    )
+    forms, found = pair(text)
+    changed = rewritten(text, parse(text), forms, [found])
+    assert changed.count("arith.cmpi slt") == 3
+    assert changed.count(": tensor<128xi1>") == 1
+
+
+def test_a_mask_that_is_not_a_comparison_is_not_rewritten() -> None:
+    text = PAIRS.replace("arith.cmpi slt, %offs, %ns", "arith.xori %offs, %ns")
     forms, found = pair(text)
     with pytest.raises(CannotRewrite, match="mask"):
         rewritten(text, parse(text), forms, [found])

@@ -21,6 +21,9 @@ NAME = "lds-bank-conflicts"
 KNOWN_SLOWDOWN = 2.0
 """Slow-down from which on the rule speaks where it is known which lanes are served together."""
 
+SEVERE = 8.0
+"""Slow-down outside of loops from which on the rule speaks however little else there is."""
+
 DERIVED_SLOWDOWN = 4.0
 """The same where that is derived, not measured or documented."""
 
@@ -44,7 +47,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
         loop = found.first.loop
         share = shares.get(loop, 0.0) if loop is not None else _straight_share(subject)
-        if share < RELEVANT:
+        severe = loop is None and max(i.conflict_ways or 0 for i in found.instructions) >= SEVERE
+        if share < RELEVANT and not severe:
             continue
         yield _finding(subject, found, share)
 
@@ -64,12 +68,13 @@ def _straight_share(subject: RuleInput) -> float:
 def _finding(subject: RuleInput, found: AccessGroup, share: float) -> Finding:
     worst = max(found.instructions, key=lambda item: item.conflict_ways or 0)
     stride = f", lanes {worst.stride} bytes apart" if worst.stride is not None else ""
+    worst_severe = found.first.loop is None and (worst.conflict_ways or 0) >= SEVERE
     status = _status(subject, worst)
     sure = status != "derived"
     fixes = tuple(_fixes(subject, found))
     return Finding(
         rule=NAME,
-        severity="warning" if share >= BINDING and sure else "note",
+        severity="warning" if (share >= BINDING and sure) or worst_severe else "note",
         message=f"LDS {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
         "bank conflicts",
         evidence=f"{found.mnemonics}{stride}; which lanes are served together is "
@@ -170,7 +175,8 @@ elsewhere.
 Fires in innermost loops, or anywhere in a kernel whose LDS accesses are in no loop, when an
 access takes at least {KNOWN_SLOWDOWN:g} times as long as without conflicts
 ({DERIVED_SLOWDOWN:g} times where the groups are derived) and the LDS pipe needs at least a quarter
-of the cycles of the busiest pipe; `warning` from half, where the groups are known. For HIP the fix
+of the cycles of the busiest pipe, or outside of loops {SEVERE:g} times as long; `warning` from
+half, where the groups are known. For HIP the fix
 is predicted by compiling the kernel with padded rows, else by simulating it without conflicts.""",
     check=_check,
 )

@@ -225,18 +225,35 @@ class _Emitter:
         return found
 
     def _mask(self, value: str) -> str:
-        """`lanes + s < n` for pairs is `lanes' + 2 s < 2 n`."""
+        """A mask for pairs: where it compares the lanes, `lanes + s < n` is `lanes' + 2 s < 2 n`;
+        where it differs by row only, it is that of the row."""
         operation = self._forms.defined(value)
-        match = _COMPARED.search(operation.text) if operation is not None else None
-        if operation is None or match is None:
-            raise CannotRewrite("a mask that is not one comparison")
+        if operation is None:
+            raise CannotRewrite("a mask from outside")
+        if operation.name == "arith.andi":
+            one, other = (self._mask(name) for name in uses(operation)[:2])
+            return self._emit(f"arith.andi {one}, {other} : {self._wide('', 'i1')}")
+        shape = self._forms.shape(value)
+        if self._rows and shape is not None and shape.shape == (*self._rows, 1):
+            return self._emit(
+                f"tt.broadcast {value} : tensor<{self._rows[0]}x1xi1> -> {self._wide('', 'i1')}"
+            )
+        if operation.name in ("tt.broadcast", "tt.expand_dims"):
+            return self._mask(uses(operation)[0])
+        return self._compared(operation)
+
+    def _compared(self, operation: Operation) -> str:
+        """A comparison of the lanes with a bound, for pairs."""
+        match = _COMPARED.search(operation.text)
+        if match is None:
+            raise CannotRewrite("a mask that is not made of comparisons")
         left, right = (self._forms.of(name) for name in uses(operation)[:2])
         if left.terms.get(self._pair.lanes) != 1 or self._pair.lanes in right.terms:
             raise CannotRewrite("a mask that does not compare the lanes")
-        rest = left.plus(AffineForm({self._pair.lanes: 1}), -1)
-        (low, columns), (high, more) = self._sum(rest, 2), self._sum(right, 2)
+        remaining = left.plus(AffineForm({self._pair.lanes: 1}), -1)
+        (low, columns), (high, more) = self._sum(remaining, 2), self._sum(right, 2)
         if columns or more or high is None:
-            raise CannotRewrite("a mask that differs by row")
+            raise CannotRewrite("a mask whose bound differs by row")
         compared, wide = self._range(), self._wide("", "i32")
         if low is not None:
             compared = self._emit(f"arith.addi {compared}, {self._splat(low, 'i32')} : {wide}")
