@@ -29,6 +29,7 @@ KINDS: Final = {
     "operators": "names and summaries of the kernel library",
     "outlined": "native code of other functions that kernels share",
     "ptx": "assembled PTX",
+    "recompiled": "kernels compiled again with other settings",
     "sass": "disassembled NVIDIA code",
     "triton": "keys of installations of Triton",
 }

@@ -8,12 +8,13 @@ times of those files.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wavecast.compile.cache import DiskCache
-from wavecast.compile.digest import key
+from wavecast.compile.digest import digest, key
 from wavecast.integrations.patching import Patches
 
 
@@ -38,6 +39,16 @@ def stored_key(make: Callable[[], str], folder: Path) -> str:
     return found
 
 
+@functools.cache
+def identity() -> str:
+    """A digest of the installed Triton's files by path, size and time, without importing it; "" for
+    none."""
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
+        return ""
+    return digest(list(_files(str(Path(spec.origin).parent))))
+
+
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:
     """Path, bytes and time of change of every file of an installation, but compiled Python."""
     for item in sorted(os.scandir(folder), key=lambda item: item.name):
@@ -49,4 +60,4 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
             yield item.path, status.st_size, status.st_mtime_ns
 
 
-__all__ = ["install", "stored_key"]
+__all__ = ["identity", "install", "stored_key"]
