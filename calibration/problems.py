@@ -166,7 +166,7 @@ def _target(device: str) -> str:
 
 
 def thinned(frame: Any, most: int) -> pd.DataFrame:
-    """About `most` rows of a table, always the same: enough for a fit, and quickly read. The rows of
+    """About `most` rows of a table, always the same: enough for a fit, quickly read. The rows of
     one problem of a table of alternatives stay together."""
     if len(frame) <= most:
         return frame
