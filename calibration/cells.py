@@ -98,17 +98,22 @@ def read(path: Path = TABLE) -> LeftOutTable:
     """The committed table."""
     found = json.loads(path.read_text(encoding="utf-8"))
     return LeftOutTable(
-        {
-            name: tuple(
-                MeasuredRange(*row[:5], {size: (low, high) for size, (low, high) in row[5].items()})
-                for row in rows
-            )
-            for name, rows in found["measured"].items()
-        },
-        tuple(Cell(*row[:-1], tuple(row[-1])) for row in found["cells"]),
+        {name: tuple(map(_range, rows)) for name, rows in found["measured"].items()},
+        tuple(map(_cell, found["cells"])),
         {name: tuple(Slice(*row) for row in rows) for name, rows in found["slices"].items()},
         found["notes"],
     )
+
+
+def _range(row: list[Any]) -> MeasuredRange:
+    family, device, library, dtype, n, sizes = row
+    spans = {name: (float(low), float(high)) for name, (low, high) in sizes.items()}
+    return MeasuredRange(family, device, library, dtype, n, spans)
+
+
+def _cell(row: list[Any]) -> Cell:
+    values = dict(zip((field.name for field in fields(Cell)), row, strict=True))
+    return Cell(**{**values, "logs": tuple(values["logs"])})
 
 
 def _by_command(rows: Mapping[str, Iterable[Any]]) -> str:

@@ -142,13 +142,13 @@ def kept_rows(
     path: Path, problems: Sequence[PublishedProblem], left_out: Sequence[PublishedProblem]
 ) -> pd.DataFrame:
     """The rows of a file without those of the problems left out."""
-    frame = pd.read_parquet(path)
+    frame: Any = pd.read_parquet(path)
     if all(problem.rows for problem in problems):
         gone = {row for problem in left_out for row in problem.rows}
         return frame[[number not in gone for number in range(len(frame))]]
     chips = {problem.device for problem in problems} - {problem.device for problem in left_out}
     if len(chips) < len({problem.device for problem in problems}):
-        targets = {_target(device) for device in chips}
+        targets = sorted({_target(device) for device in chips})
         return frame[frame["arch"].isin(targets)]
     layers = {problem.model for problem in left_out}
     taps = list(zip(frame["R"], frame["S"], strict=True))
@@ -165,9 +165,9 @@ def _target(device: str) -> str:
     return arch.load(device).target
 
 
-def thinned(frame: pd.DataFrame, most: int) -> pd.DataFrame:
-    """About `most` rows, always the same: enough for a fit, and quickly read. The rows of one
-    problem of a table of alternatives stay together."""
+def thinned(frame: Any, most: int) -> pd.DataFrame:
+    """About `most` rows of a table, always the same: enough for a fit, quickly read. The rows of
+    one problem of a table of alternatives stay together."""
     if len(frame) <= most:
         return frame
     names = list(PROBLEM)
