@@ -78,10 +78,12 @@ def rows(data: Path) -> list[Row]:
     programs = {row.program for row in found}
     bench = pd.read_parquet(data / "microbench.parquet")
     degrees: dict[str, int] = {}
-    for r in bench[bench["device"] == "MI300A"].to_dict("records"):
+    for r in bench.to_dict("records"):
         program = str(r["metric"])
         given = re.search(r"problem_size=(.*?),iterations=\d+,avg_us=([\d.]+)", str(r["param"]))
         if given is None or program in programs or program not in hip_suite.PROGRAMS:
+            continue
+        if r["device"] != "MI300A":
             continue
         size = given[1]
         if program == "bfs":

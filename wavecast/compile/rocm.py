@@ -51,7 +51,7 @@ def clang_of(printed: str) -> int:
 
 @cache
 def _releases() -> dict[str, RocmRelease]:
-    text = (resources.files(__package__) / "rocm.toml").read_text(encoding="utf-8")
+    text = (resources.files("wavecast.compile") / "rocm.toml").read_text(encoding="utf-8")
     return {target: RocmRelease(**row) for target, row in tomllib.loads(text).items()}
 
 
