@@ -11,6 +11,8 @@ from typing import ClassVar, Self
 
 from calibration import hip_suite
 from wavecast.arch import Device
+from wavecast.compile.digest import digest
+from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError, MissingFact, UsageError
 from wavecast.integrations.module.function import Function
 from wavecast.integrations.module.loading import Module, load
@@ -23,6 +25,7 @@ from wavecast.model.ops.base import Op
 from wavecast.model.predict import kernel_subject
 from wavecast.model.prediction import Prediction
 from wavecast.model.profile import LaunchProfile, ProfileSource
+from wavecast.predict.sample import Sample
 
 FOLDER = "gpu_perf_scripts"
 """Folder of a checkout that holds the programs."""
@@ -102,6 +105,19 @@ class HipProgram(Op):
             dynamic_lds=step.dynamic_lds, polluting_bytes=step.polluting_bytes,
         )  # fmt: skip
 
+    def sample(self, step: hip_suite.Kernel, device: Device) -> Sample:
+        """The executed sample of a step's launch."""
+        return self._function(step, device).sample(
+            step.grid, step.block, *step.values, device=device.id, dynamic_lds=step.dynamic_lds
+        )
+
+    def digest(self, device: Device) -> str:
+        """Names the instructions of the program's kernels; of one without kernels, nothing."""
+        if not hip_suite.source(self.program):
+            return digest("")
+        module = _module(self._path(), device.target)
+        return digest([(f.symbol, _instructions(f)) for f in module.values()])
+
     def _kernel(self, step: hip_suite.Kernel, device: Device) -> Prediction:
         return self._function(step, device).predict(
             step.grid, step.block, *step.values, device=device.id,
@@ -109,12 +125,15 @@ class HipProgram(Op):
         )  # fmt: skip
 
     def _function(self, step: hip_suite.Kernel, device: Device) -> Function:
+        return _module(self._path(), device.target)[step.name]
+
+    def _path(self) -> Path:
         path = Path(self.sources)
         file = hip_suite.source(self.program)
         found = next((p for p in (path / FOLDER / file, path / file) if p.is_file()), None)
         if found is None:
             raise InputError(f"{path} has no {FOLDER}/{file}", hint="a checkout of the suite")
-        return _module(found, device.target)[step.name]
+        return found
 
     def __str__(self) -> str:
         return f"{self.program} {self.size}"
@@ -126,6 +145,10 @@ def _work_items(program: str, size: str) -> int:
         step for step in hip_suite.steps(program, size) if isinstance(step, hip_suite.Kernel)
     )
     return max((prod(step.grid) * prod(step.block) for step in launches), default=1)
+
+
+def _instructions(function: Function) -> list[str]:
+    return [i.decoded.text for i in parse_kernel(function.code).program.instructions]
 
 
 @lru_cache(maxsize=64)

@@ -43,6 +43,10 @@ class Kernel:
 Step = Kernel | Copy | Fill | HostWait
 Steps = Iterator[Step]
 
+BFS_DEGREES = (4, 8, 16, 32)
+"""Mean degrees of the graphs `bfs` searches, in the order its rows have (run_all.sh of the suite);
+its output does not name them."""
+
 
 def steps(program: str, size: str) -> list[Step]:
     """The timed steps of a program for a problem size as its output names it.
@@ -146,7 +150,10 @@ def _matrixtranspose(n: int, _: int) -> Steps:
 
 
 def _floydwarshall(n: int) -> Steps:
-    distances = _random().integers(1, 101, (n, n), np.uint32)
+    """Every step sees matrices of an average one: what is shortest of k random sums changes with
+    probability 1/k at step k, so of n steps a part H(n)/n shortens a distance."""
+    part = float(np.sum(1.0 / np.arange(1, n + 1))) / n
+    distances = np.where(_random().random((n, n)) < part, 100, 1).astype(np.uint32)
     paths = np.zeros((n, n), np.uint32)
     yield Copy("h2d", distances.nbytes)
     yield Copy("h2d", paths.nbytes)
@@ -402,4 +409,4 @@ PROGRAMS: Mapping[str, tuple[str, Callable[..., Steps]]] = {
 }
 """Name in the data -> source file, and the steps for the numbers of its problem size."""
 
-__all__ = ["PROGRAMS", "Kernel", "Step", "numbers", "source", "steps"]
+__all__ = ["BFS_DEGREES", "PROGRAMS", "Kernel", "Step", "numbers", "source", "steps"]

@@ -67,6 +67,19 @@ def predicted(given: LaunchProfile, *, what_if: bool = False) -> Prediction:
     return predict(given, resolve("mi300x").device, what_if=what_if)
 
 
+def test_dies_write_back_what_a_launch_updated() -> None:
+    """Lines that were read and written wait for the end; one die has nothing to write back."""
+    before = profile(304)
+    assert before.traffic is not None
+    moved = before.traffic.mall
+    written = replace(before, traffic=replace(before.traffic, written=moved / 2))
+    updated = replace(before, traffic=replace(before.traffic, written=moved / 2, updated=moved / 2))
+    chip = Chip.of(resolve("mi300x").device)
+    least = moved / 2 / (chip.dies * chip.coefficient("cache", "die_writes"))
+    assert timed(written).seconds == pytest.approx(timed(before).seconds)
+    assert timed(updated).seconds == pytest.approx(timed(written).seconds + least, rel=0.05)
+
+
 @pytest.mark.parametrize("workgroups", [1, 300, 304, 305, 5000])
 def test_every_kind_of_share_adds_up_to_the_time(workgroups: int) -> None:
     found = predicted(profile(workgroups))

@@ -12,7 +12,7 @@ from wavecast import arch
 from wavecast.errors import InputError
 from wavecast.model.predict import predict
 from wavecast.model.profile import LaunchProfile, ProfileSource, SampleCoverage
-from wavecast.predict.document import decoded, encoded
+from wavecast.predict.document import VERSION, decoded, encoded
 from wavecast.predict.plain import packed, unpacked
 
 DEVICE = arch.load("mi300x")
@@ -48,7 +48,7 @@ def changed_streams(**arrays: object) -> bytes:
     [
         (encoded(sampled())[:-7], "damaged"),
         (b"\x80\x04N.", "damaged|version"),
-        (changed(version=2), "version"),
+        (changed(version=VERSION + 1), "version"),
         (changed(instructions=3), "not of"),
         (changed(source="GUESS"), "GUESS"),
         (changed(notes=["NOTHING"]), "NOTHING"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wavecast import files
-from wavecast.compile import process, toolchain
+from wavecast.compile import device_library, process, toolchain
 from wavecast.compile.assembly import code_objects
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
@@ -22,7 +22,7 @@ from wavecast.errors import CompileError, InputError, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 2
+_FORMAT = 3
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
 _DEPENDENCY = re.compile(r"(?:\\.|[^\s\\])+")
@@ -81,11 +81,12 @@ def _compile(
     for flag in flags:
         if flag.split("=", 1)[0] in _OURS_TO_SET:
             raise UsageError(f"compiler flag {flag} cannot be given: wavecast sets it itself")
-    tools = toolchain.find()
+    tools = toolchain.find(target)
     shown = named or str(source)
     signed = toolchain.version(tools.compiler)
     folder_key = "" if named else str(source.absolute())
-    compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest())
+    library = device_library.content_digest(tools.library) if tools.library else ""
+    compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest(), library)
     entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text)
     stages = _cached(cache, entry)
     if stages is None:
@@ -115,6 +116,10 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         output, listed = Path(folder) / "kernel.s", Path(folder) / "kernel.d"
         wave64 = ("-DWAVECAST_WAVE64",) if "-mwavefrontsize64" in flags else ()
+        library: tuple[str, ...] = ()
+        if tools.library is not None:
+            made = Path(folder)
+            library = device_library.arguments(tools.library, tools.compiler, target, flags, made)
         command = [
             *tools.compiler,
             *_COMMON,
@@ -122,6 +127,7 @@ def _run(
             "-O3",
             "-std=c++17",
             *tools.arguments,
+            *library,
             *wave64,
             *flags,
             *_dependency_options(listed),

@@ -1,7 +1,9 @@
 """The compiler from HIP to AMDGCN on this machine, and its command line.
 
-In order: `$WAVECAST_HIPCC`, ROCm's hipcc, the clang of the `ziglang` package, a clang in PATH. With
-any but ROCm's, wavecast's own headers replace HIP's (`compile/include`, docs/hip.md).
+`$WAVECAST_HIPCC` or ROCm's hipcc, if there is one. Otherwise, of the clang of the `ziglang` package
+and the clangs in PATH, the one whose version is nearest to that of the ROCm release of the chip's
+time (`rocm`), since other versions schedule and wait differently. With these, wavecast's own
+headers replace HIP's (`compile/include`, docs/hip.md).
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ import importlib.util
 import os
 import platform
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from wavecast.compile import process
+from wavecast.compile import device_library, process, rocm
 from wavecast.compile.digest import digest
 from wavecast.errors import MissingTool
 
@@ -62,29 +65,56 @@ class Toolchain:
     own_headers: bool
     arguments: tuple[str, ...]
     """Arguments of every device compilation: headers and what they need defined."""
+    library: Path | None = None
+    """AMD's device library where it is to be linked (`device_library`)."""
 
 
-def find() -> Toolchain:
-    """The first compiler found. Raises MissingTool, naming the package, when there is none."""
+def find(target: str = "") -> Toolchain:
+    """The compiler for a target; with "", the first found.
+
+    Raises MissingTool, naming the package, when there is none, and as `rocm.release`.
+    """
     asked = os.environ.get(VARIABLE, "")
-    rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
-    hipcc = process.find_program(("hipcc",), variable=VARIABLE, folders=(f"{rocm}/bin",))
+    installed = os.environ.get("ROCM_PATH", "/opt/rocm")
+    hipcc = process.find_program(("hipcc",), variable=VARIABLE, folders=(f"{installed}/bin",))
     if asked and not hipcc:
         raise MissingTool(f"{VARIABLE} names no program: {asked!r}")
     if hipcc:
-        return _rocm(hipcc, rocm)
+        return _rocm(hipcc, installed)
+    known = _candidates()
+    if not known:
+        raise MissingTool(
+            "compiling HIP needs a compiler",
+            hint="pip install 'wavecast[hip]' (the ziglang package)",
+        )
+    if not target or len(known) == 1:
+        return known[0]
+    wanted = rocm.release(target).clang
+    return min(known, key=lambda tools: abs(clang_version(tools.compiler) - wanted))
+
+
+def _candidates() -> list[Toolchain]:
+    """The clang of ziglang, then those in PATH, the newest first. One that finds no C++ standard
+    library is left out where another is there."""
     zig = _zig_program()
-    if zig is not None:
-        return _zig(zig)
-    clang = process.find_program(_CLANGS)
-    if clang:
-        return _clang(clang)
-    raise MissingTool(
-        "compiling HIP needs a compiler", hint="pip install 'wavecast[hip]' (the ziglang package)"
-    )
+    clangs = [found for name in _CLANGS if (found := process.find_program((name,)))]
+    if zig is not None or len(clangs) > 1:
+        clangs = [clang for clang in clangs if _has_libraries(clang)] or clangs[: zig is None]
+    return [*([_zig(zig)] if zig is not None else ()), *map(_clang, clangs)]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=len(_CLANGS))
+def _has_libraries(clang: str) -> bool:
+    empty = ("-x", "c++", "-fsyntax-only", "-include", "vector", os.devnull)
+    return process.run([clang, *empty]).status == 0
+
+
+def clang_version(compiler: tuple[str, ...]) -> int:
+    """The major version of a clang, 0 where it does not say one."""
+    return rocm.clang_of(version(compiler))
+
+
+@lru_cache(maxsize=len(_CLANGS) + 2)
 def version(compiler: tuple[str, ...]) -> str:
     """The compiler's name and version: `clang version 22.1.8`."""
     printed = process.run([*compiler, "--version"]).text
@@ -98,8 +128,8 @@ def headers_digest() -> str:
     return digest([(path.name, path.read_bytes()) for path in sorted(INCLUDE.rglob("*.h"))])
 
 
-def _rocm(hipcc: str, rocm: str) -> Toolchain:
-    linker = process.find_program(("ld.lld",), folders=(f"{rocm}/llvm/bin",))
+def _rocm(hipcc: str, folder: str) -> Toolchain:
+    linker = process.find_program(("ld.lld",), folders=(f"{folder}/llvm/bin",))
     return Toolchain("hipcc", (hipcc,), (linker,) if linker else (), False, ())
 
 
@@ -130,27 +160,21 @@ def _zig(zig: Path) -> Toolchain:
             arguments += ["-isystem", str(folder)]
     arguments += [f"-D{definition}" for definition in _LIBCXX_DEFINES]
     program = str(zig)
-    return Toolchain(
-        name="ziglang",
-        compiler=(program, "clang"),
-        linker=(program, "ld.lld"),
-        own_headers=True,
-        arguments=(*_own_headers(), *arguments),
-    )
+    linker = (program, "ld.lld")
+    return _with_own_headers("ziglang", (program, "clang"), linker, arguments)
 
 
 def _clang(clang: str) -> Toolchain:
     number = clang.rsplit("-", 1)[-1]
     linker = process.find_program((f"ld.lld-{number}", "ld.lld"))
-    return Toolchain("clang", (clang,), (linker,) if linker else (), True, _own_headers())
+    return _with_own_headers("clang", (clang,), (linker,) if linker else (), ())
 
 
-def _own_headers() -> tuple[str, ...]:
-    return (
-        "-nogpuinc",
-        "-nogpulib",
-        "-isystem",
-        str(INCLUDE),
-        "-include",
-        str(INCLUDE / "hip" / "hip_runtime.h"),
-    )
+def _with_own_headers(
+    name: str, compiler: tuple[str, ...], linker: tuple[str, ...], arguments: Sequence[str]
+) -> Toolchain:
+    library = device_library.find(clang_version(compiler))
+    own = ("-nogpuinc", "-nogpulib", "-isystem", str(INCLUDE))
+    implied = ("-include", str(INCLUDE / "hip" / "hip_runtime.h"))
+    math = (f"-D{device_library.MACRO}",) if library else ()
+    return Toolchain(name, compiler, linker, True, (*own, *implied, *math, *arguments), library)

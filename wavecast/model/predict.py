@@ -54,11 +54,17 @@ def predict(
         limiter=timing.limiter,
         fidelity=profile.source.value,
         bounds=dict(timing.bounds),
-        assumed={"clock_ghz": round(timing.clock / 1e9, 3)},
+        assumed={
+            "clock_ghz": round(timing.clock / 1e9, 3),
+            **({"compiler": profile.compiler} if profile.compiler else {}),
+        },
         lines=account(timing, profile.program, operations),
         what_if=changes.all(timing) if what_if else (),
         not_modelled=tuple(text(note) for note in (*profile.notes, *NOT_SIMULATED)),
-        notes=coverage.texts() if coverage else (),
+        notes=(
+            *(coverage.texts() if coverage else ()),
+            *((profile.compiler_note,) if profile.compiler_note else ()),
+        ),
     )
     widen = coverage.widening if coverage else 1.0
     return bracketed(prediction, subject_of(profile), device, widen=widen)

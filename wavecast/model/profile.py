@@ -29,12 +29,14 @@ class ProfileSource(Enum):
 @dataclass(frozen=True, slots=True)
 class LevelTraffic:
     """Bytes a whole launch moves: from the L2, the memory-side cache (`mall`) and memory (`hbm`).
-    `written` is the part of `mall` that dies write."""
+    `written` is the part of `mall` that dies write, `updated` the part of `written` in lines that
+    the launch had read before."""
 
     l2: float
     mall: float
     hbm: float
     written: float = 0.0
+    updated: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class LaunchProfile:
     are what the profile assumes or leaves out; `coverage` is None for a profile from code. `origin`
     is where the code is from (`codeobject.Origin`), "" if that is not known. `schedule` has the
     schedule that SASS states, None for AMD code.
+    `compiler` is what made HIP code ("" for other code), `compiler_note` how that differs from what
+    users of the target have, "" if it does not (`compile.rocm.difference`).
     """
 
     program: Program
@@ -96,6 +100,8 @@ class LaunchProfile:
     coverage: SampleCoverage | None = None
     origin: str = ""
     schedule: Schedule | None = None
+    compiler: str = ""
+    compiler_note: str = ""
 
 
 __all__ = ["UNEVEN", "LaunchProfile", "LevelTraffic", "ProfileSource", "SampleCoverage"]

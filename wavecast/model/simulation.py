@@ -27,7 +27,7 @@ from wavecast.model.cu.run import Run, run
 from wavecast.model.memory import mall_bandwidth
 from wavecast.model.placement import LaunchPlacement
 from wavecast.model.power import sustained_clock
-from wavecast.model.profile import LaunchProfile
+from wavecast.model.profile import LaunchProfile, LevelTraffic
 
 STEPS: Final = 3_000_000
 """Instructions a simulation replays at most."""
@@ -81,14 +81,22 @@ class Simulation:
         code = Code.of(profile.program, device, profile.placement.wave_lanes)
         return Simulation(Chip.of(device), code, placed)
 
-    def run(self, *, clock: float | None = None, events: int = 0, **changes: float) -> LaunchTiming:
+    def run(
+        self,
+        *,
+        clock: float | None = None,
+        events: int = 0,
+        steps: int = STEPS,
+        **changes: float,
+    ) -> LaunchTiming:
         """Simulate the launch: its workgroups repeat those of the streams, times `work`.
 
-        `clock` (Hz) overrides the clock, `changes` are fields of the `ComputeUnit` (what-if). The
-        result keeps the first `events` issues.
+        `clock` (Hz) overrides the clock, `changes` are fields of the `ComputeUnit` (what-if). At
+        most `steps` instructions are replayed, but three rounds of workgroups. The result keeps the
+        first `events` issues.
         """
         frequency = self.chip.clock if clock is None else clock
-        result = _simulated(self, frequency, events, changes)
+        result = _simulated(self, frequency, events, steps, changes)
         profile = self.profile
         if clock is None and profile.dtype:
             for _ in range(2):
@@ -97,15 +105,20 @@ class Simulation:
                 slower = float(sustained_clock(self.chip, profile.dtype, activity))
                 if abs(slower / result.clock - 1) < 0.01:
                     break
-                result = _simulated(self, slower, events, changes)
+                result = _simulated(self, slower, events, steps, changes)
         return result
 
 
 def timing(
-    profile: LaunchProfile, device: Device, *, events: int = 0, **changes: float
+    profile: LaunchProfile,
+    device: Device,
+    *,
+    events: int = 0,
+    steps: int = STEPS,
+    **changes: float,
 ) -> LaunchTiming:
     """Simulate a profile on a device. Arguments and errors as `Simulation.of` and `run`."""
-    return Simulation.of(profile, device).run(events=events, **changes)
+    return Simulation.of(profile, device).run(events=events, steps=steps, **changes)
 
 
 def _span(unit: Run) -> float:
@@ -113,17 +126,21 @@ def _span(unit: Run) -> float:
 
 
 def _simulated(
-    simulation: Simulation, clock: float, events: int, changes: Mapping[str, float]
+    simulation: Simulation, clock: float, events: int, steps: int, changes: Mapping[str, float]
 ) -> LaunchTiming:
     chip, code, profile = simulation.chip, simulation.code, simulation.profile
     placement, streams, traffic = profile.placement, profile.streams, profile.traffic
     active = placement.active_units
     machine = ComputeUnit.of(chip, simds=placement.simds, active=active, clock=clock)
+    dirty = _dirty(chip, traffic)
+    if dirty:
+        assert traffic is not None
+        machine = machine.with_(evicted=1 - dirty / traffic.written)
     machine = machine.with_(**changes) if changes else machine
     count = placement.most_per_unit
     per_workgroup = max(1, len(streams.steps) // streams.workgroups)
     least = LEAST_ROUNDS * placement.resident + 1
-    simulated = min(count, max(least, STEPS // per_workgroup))
+    simulated = min(count, max(least, steps // per_workgroup))
     template = np.arange(simulated, dtype=np.int32) % streams.workgroups
     starts = max(machine.dispatch, machine.dispatch_wave * placement.waves)
     interval = starts * max(1, active // placement.dies)
@@ -148,19 +165,37 @@ def _simulated(
             ("L2", traffic.l2, chip.l2_bandwidth),
             (
                 "memory-side cache",
-                traffic.mall,
+                traffic.mall + traffic.updated * _update_traffic(chip),
                 mall_bandwidth(chip) if chip.mall_bandwidth else None,
             ),
-            ("writes", traffic.written, chip.dies * chip.coefficient("cache", "die_writes")),
+            ("writes", traffic.written, _write_rate(chip)),
             ("memory", traffic.hbm, chip.hbm),
         ):
             if rate:
                 bounds[name] = amount / rate
                 busy = max(busy, bounds[name])
+        busy = max(clocks / clock + dirty / _write_rate(chip), busy)
     launch = chip.launch
     bounds["launch"] = launch
     bounds["latency"] = max(0.0, busy - max(bounds.values()))
     return LaunchTiming(placement, chip, unit, clocks, clock, launch, launch + busy, bounds)
+
+
+def _dirty(chip: Chip, traffic: LevelTraffic | None) -> float:
+    """Bytes that the L2s of several dies write back when a launch ends, since no die sees the L2 of
+    another. What exceeds the L2 was evicted before."""
+    if traffic is None or chip.dies == 1:
+        return 0.0
+    return min(traffic.updated, chip.l2_bytes * chip.coefficient("cache", "dirty_share"))
+
+
+def _update_traffic(chip: Chip) -> float:
+    return chip.coefficient("cache", "update_traffic") if chip.dies > 1 else 0.0
+
+
+def _write_rate(chip: Chip) -> float:
+    """Bytes per second that all dies write."""
+    return chip.dies * chip.coefficient("cache", "die_writes")
 
 
 def pace(finish: np.ndarray[Any, Any], resident: int) -> float:

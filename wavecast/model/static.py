@@ -15,6 +15,7 @@ import numpy as np
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.analyze.values.walk import CUT_SHORT
 from wavecast.arch import Device
+from wavecast.compile import rocm
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel, Loop, Program
@@ -58,6 +59,8 @@ def profile_of_code(
     flops = analysis.executed_flops or {}
     return LaunchProfile(
         program=program,
+        compiler=launch.code.compiler if launch.code.origin == "hip" else "",
+        compiler_note=rocm.difference(launch.code),
         target=device.target,
         origin=launch.code.origin,
         source=ProfileSource.CODE,

@@ -2,7 +2,7 @@
 
 A document is a plain value (`plain`): a map with the fields of `LaunchProfile`, without the
 program, which the reader has from the code. Nested values are maps of their fields, enums are
-names, arrays have the dtypes and dimensions of `_ARRAYS`. `version` is 1, `instructions` the number
+names, arrays have the dtypes and dimensions of `_ARRAYS`. `version` is 2, `instructions` the number
 of instructions of the program.
 """
 
@@ -23,7 +23,7 @@ from wavecast.model.placement import LaunchPlacement
 from wavecast.model.profile import LaunchProfile, LevelTraffic, ProfileSource, SampleCoverage
 from wavecast.predict.plain import packed, unpacked
 
-VERSION: Final = 1
+VERSION: Final = 2
 _ARRAYS: Final = {
     "steps": (np.int32, 1),
     "weights": (np.float32, 1),
@@ -51,6 +51,8 @@ def encoded(profile: LaunchProfile) -> bytes:
             "notes": [note.name for note in profile.notes],
             "work": profile.work,
             "coverage": asdict(profile.coverage) if profile.coverage else None,
+            "compiler": profile.compiler,
+            "compiler_note": profile.compiler_note,
         }
     )
 
@@ -85,6 +87,8 @@ def _profile(document: dict[str, Any], program: Program) -> LaunchProfile:
         notes=tuple(Note[name] for name in document["notes"]),
         work=float(document["work"]),
         coverage=None if coverage is None else SampleCoverage(**coverage),
+        compiler=str(document["compiler"]),
+        compiler_note=str(document["compiler_note"]),
     )
 
 

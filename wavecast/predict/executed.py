@@ -9,6 +9,7 @@ import numpy as np
 
 from wavecast.analyze.occupancy import kernel_occupancy
 from wavecast.arch import Device
+from wavecast.compile import rocm
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate.launch import AddressRange
@@ -43,25 +44,39 @@ def profile_of_sample(
     does not fit it, Unsupported and ExecutionError as the emulator does, MissingFact where the
     device lacks a number.
     """
+    taken = sample_of(launch, ranges, device)
+    return replayed(taken, device, warm=warm, polluting_bytes=polluting_bytes)
+
+
+def sample_of(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Sample:
+    """Execute a sample of a launch for a device. Arguments and errors as `profile_of_sample`."""
     if device.target != launch.code.target:
         raise UsageError(
             f"{launch.code.kernel} is code for {launch.code.target}, not for {device.id}",
             hint="compile it for that device",
         )
-    chip = Chip.of(device)
     descriptor = parse_descriptor(launch.code)
     lds_bytes = descriptor.lds_bytes + launch.dynamic_lds
     occupancy = kernel_occupancy(device, descriptor, lds_bytes, math.prod(launch.block))
     placement = LaunchPlacement.of(launch, occupancy, device, descriptor.wave_size)
-    taken = sample(launch, ranges, placement, device)
+    return sample(launch, ranges, placement, device)
+
+
+def replayed(
+    taken: Sample, device: Device, *, warm: bool = True, polluting_bytes: float = 0.0
+) -> LaunchProfile:
+    """The profile of a sample that was executed for a device. Arguments as `profile_of_sample`."""
+    chip, placement = Chip.of(device), taken.placement
     scale = _scale(taken)
     polluting = polluting_bytes if warm else None
     moved = _moved(taken, scale, chip, polluting)
     rows, traffic = _levels(taken, moved, chip, scale, polluting)
     program, coverage = taken.kernel.program, taken.coverage
-    code = Code.of(program, device, descriptor.wave_size)
+    code = Code.of(program, device, placement.wave_lanes)
     return LaunchProfile(
         program=program,
+        compiler=taken.launch.code.compiler if taken.launch.code.origin == "hip" else "",
+        compiler_note=rocm.difference(taken.launch.code),
         target=device.target,
         origin=launch.code.origin,
         source=ProfileSource.SAMPLE,
@@ -146,6 +161,7 @@ def _levels(
         mall=float(totals.sum()),
         hbm=float((totals * memory).sum()),
         written=float((moved[:, replay.WRITTEN] * scale).sum()),
+        updated=float((moved[:, replay.UPDATED] * scale).sum()),
     )
     return rows, traffic
 
@@ -235,4 +251,4 @@ def _dtype(code: Code, counts: np.ndarray) -> str:
     return max(work, key=lambda name: work[name]) if work else ""
 
 
-__all__ = ["profile_of_sample"]
+__all__ = ["profile_of_sample", "replayed", "sample_of"]

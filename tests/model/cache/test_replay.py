@@ -81,6 +81,12 @@ def test_what_was_loaded_and_changed_is_written_too() -> None:
     assert again[:, r.WRITTEN].tolist() == [0, 64]
 
 
+def test_what_was_read_before_is_updated() -> None:
+    found = replay([(LOAD, [0]), (STORE, [0, 1]), (STORE, [8]), (STORE, [0])])
+    assert found[:, r.UPDATED].tolist() == [0, 128, 0, 0]
+    assert found[:, r.WRITTEN].tolist() == [0, 128, 64, 0]
+
+
 def test_pieces_of_a_line_that_a_wave_writes_meet_in_the_l2() -> None:
     """Three waves write two halves of a sector of lines that share a set of two ways, in step: but
     a wave's stores come as one burst, unless it loads between them."""

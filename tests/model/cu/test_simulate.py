@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.model.cu.support import compiled, flattened, machine, simulate
+from wavecast.arch import resolve
+from wavecast.model.chip import Chip
 from wavecast.model.cu.causes import BARRIER_WAIT, CAUSES, HBM_BANDWIDTH, MATRIX_BUSY
 from wavecast.model.cu.fold import FIRST, LAST, fold
+from wavecast.model.cu.machine import ComputeUnit
 
 ADD = "v_add_f32_e32 v{0}, v{0}, v1"
 MFMA = "v_mfma_f32_32x32x8_bf16 a[{0}:{1}], v[2:3], v[4:5], a[{0}:{1}]"
@@ -68,6 +71,14 @@ def test_a_load_is_waited_for_as_long_as_its_level_takes() -> None:
     assert far.clocks == pytest.approx(on.latency_hbm + 256 / on.hbm, abs=24)
 
 
+def test_a_load_waits_for_levels_by_their_share() -> None:
+    body = "global_load_dword v1, v[2:3], off\n s_waitcnt vmcnt(0)\n v_add_f32_e32 v1, v1, v1"
+    on = machine()
+    found = simulate(body, requests=[(0, (2, 256, 64, 0))], on=on)
+    wait = on.latency_l2 + (on.latency_mall - on.latency_l2) / 4 + 256 / on.l2 + 64 / on.mall
+    assert found.clocks == pytest.approx(wait, abs=24)
+
+
 def test_streaming_waves_reach_the_bandwidth_of_their_share() -> None:
     loads = "\n".join(f"global_load_dword v{10 + n}, v[2:3], off" for n in range(32))
     body = f"{loads}\n s_waitcnt vmcnt(0)"
@@ -77,6 +88,33 @@ def test_streaming_waves_reach_the_bandwidth_of_their_share() -> None:
     least = 8 * 8 * 32 * 256 / on.hbm
     assert least < found.clocks < 1.1 * least + on.latency_hbm
     assert found.stalls[:, HBM_BANDWIDTH].sum() > 0.5 * found.stalls.sum()
+
+
+@pytest.mark.parametrize(("width", "clocks"), [("dword", 4), ("dwordx4", 16)])
+def test_a_load_of_one_line_takes_as_long_as_its_registers(width: str, clocks: int) -> None:
+    """64 lanes of 16 bytes return over 16 clocks, even if all lanes read the same line."""
+    registers = "v[4:7]" if width == "dwordx4" else "v4"
+    body = "\n".join(f"global_load_{width} {registers}, v[2:3], off" for _ in range(32))
+    asked = [(n, (1, 0, 0, 0)) for n in range(32)]
+    found = simulate(body, waves=4, requests=asked, on=machine(tag=1.0, returned=64.0))
+    assert found.busy["address path"] == pytest.approx(4 * 32 * clocks)
+
+
+def test_stores_move_to_the_l2_at_a_rate_below_that_of_loads() -> None:
+    asked = [(0, (8, 1024, 0, 0))]
+    load, store = (
+        simulate(f"global_{kind}_dwordx4 {operands}, off", requests=asked).busy["L2"]
+        for kind, operands in (("load", "v[4:7], v[2:3]"), ("store", "v[2:3], v[4:7]"))
+    )
+    assert store == pytest.approx(2 * load)
+
+
+def test_a_wgp_has_the_paths_of_two_compute_units() -> None:
+    chip = Chip.of(resolve("rx7900xtx").device)
+    cu, wgp = (ComputeUnit.of(chip, simds=simds, active=48) for simds in (2, 4))
+    assert wgp.lds_bytes == 2 * cu.lds_bytes
+    assert wgp.returned == 2 * cu.returned
+    assert wgp.tag == cu.tag / 2
 
 
 def test_a_chip_without_a_memory_side_cache_never_waits_for_one() -> None:

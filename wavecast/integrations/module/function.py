@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.launch import Emulator
     from wavecast.model.prediction import Prediction
     from wavecast.model.profile import LaunchProfile
+    from wavecast.predict.sample import Sample
 
 Dimensions = int | Sequence[int]
 
@@ -143,6 +144,21 @@ class Function:
         Arguments and errors are those of `predict`."""
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
         return self._profile(asked, warm, polluting_bytes)
+
+    def sample(
+        self,
+        grid: Dimensions,
+        block: Dimensions,
+        *values: Any,
+        device: str = "",
+        dynamic_lds: int = 0,
+        memory: Sequence[Any] = (),
+    ) -> Sample:
+        """An executed sample of a launch, which `wavecast.predict.executed.replayed` makes a
+        profile of. Arguments and errors are those of `predict`."""
+        from wavecast.predict.executed import sample_of
+
+        return sample_of(*self._for(grid, block, values, device, dynamic_lds, memory))
 
     def _profile(
         self,

@@ -26,10 +26,10 @@ from wavecast.model.cache.geometry import Cache, DieCaches
 
 Array = np.ndarray[Any, Any]
 
-TAGS, L2, MISSED, WRITTEN = range(4)
-COLUMNS: Final = 4
+TAGS, L2, MISSED, WRITTEN, UPDATED = range(5)
+COLUMNS: Final = 5
 """Per request: lines looked up; bytes asked of the L2; bytes the L2 fetches from beyond; bytes the
-L2 takes that go to memory later."""
+L2 takes that go to memory later; those of them in lines that the launch had read before."""
 
 
 _SCRAMBLE: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -54,10 +54,10 @@ def replay(
     scalars = -(-units // geometry.scalar_units)
     found = np.zeros((len(accesses), COLUMNS))
     second = _state(1, geometry.l2)
-    dirty = np.zeros(second[0].shape, np.int64)
+    dirty, read = np.zeros(second[0].shape, np.int64), np.zeros(second[0].shape, np.bool_)
     for number in range(passes):
         found[:] = 0
-        dirty[:] = 0
+        dirty[:] = read[:] = 0
         _replay(
             order,
             number * len(accesses),
@@ -74,6 +74,7 @@ def replay(
             *_state(scalars, geometry.scalar),
             *second,
             dirty,
+            read,
             found,
         )
     return found
@@ -146,7 +147,7 @@ def _look_up(tags, used, line, moment, arbitrary):  # pragma: no cover
 @loop
 def _replay(  # pragma: no cover
     order, moment, unit, path, kind, start, sectors, scalar_units, vector, scalar, l2,
-    vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, found,
+    vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, read, found,
 ):  # fmt: skip
     within = (1 << (l2[0] - SECTOR_BITS)) - 1
     for at in order:
@@ -178,6 +179,7 @@ def _replay(  # pragma: no cover
                 if not hit:
                     dirty[0, row, way] = 0
                     found[at, MISSED] += 1 << l2[0]
+                read[0, row, way] = True
             continue
         before, row, way = np.int64(-1), 0, 0
         for number in range(start[at], start[at + 1]):
@@ -190,12 +192,15 @@ def _replay(  # pragma: no cover
                 way, hit = _look_up(l2_tags[0, row], l2_used[0, row], wide, moment, l2[3])
                 if not hit:
                     dirty[0, row, way] = 0
+                    read[0, row, way] = False
                     if kind[at] == ATOMIC:
                         found[at, MISSED] += 1 << l2[0]
             bit = 1 << (np.int64(sectors[number]) & within)
             if not dirty[0, row, way] & bit:
                 dirty[0, row, way] |= bit
                 found[at, WRITTEN] += SECTOR
+                if read[0, row, way]:
+                    found[at, UPDATED] += SECTOR
 
 
-__all__ = ["COLUMNS", "L2", "MISSED", "TAGS", "WRITTEN", "replay"]
+__all__ = ["COLUMNS", "L2", "MISSED", "TAGS", "UPDATED", "WRITTEN", "replay"]

@@ -75,8 +75,9 @@ class Code:
     instruction in `*_start`. `counters` (i8[n, 2]) are the wait counters an instruction counts in,
     -1 for none; `waits` (i8[n, COUNTERS]) what may be outstanding after it, -1 for any number.
     `slots` is how many requests a memory instruction makes, 0 for others; `lds_bytes` what a wave
-    moves through the LDS port. `contiguous` (f32[n, 6]) is the request of an execution whose lanes
-    follow one another in memory (columns as in `streams`). `size` is the instruction's bytes.
+    moves through the LDS port, `moved` what it moves between registers and the vector L1.
+    `contiguous` (f32[n, 6]) is the request of an execution whose lanes follow one another in memory
+    (columns as in `streams`). `size` is the instruction's bytes.
     """
 
     program: Program
@@ -98,6 +99,7 @@ class Code:
     waits: Array
     slots: Array
     lds_bytes: Array
+    moved: Array
     contiguous: Array
     priority: Array
     size: Array
@@ -153,6 +155,7 @@ def _code(key: _Identity, device: Device, lanes: int) -> Code:
         waits=np.full((number, COUNTERS), -1, np.int8),
         slots=np.zeros(number, np.int8),
         lds_bytes=np.zeros(number, np.float32),
+        moved=np.zeros(number, np.float32),
         contiguous=np.zeros((number, 6), np.float32),
         priority=np.zeros(number, np.int8),
         size=np.array([_size(i.decoded) for i in instructions], np.int8),
@@ -179,7 +182,7 @@ def _fill(code: Code, instruction: Instruction, charge: Charge, device: Device, 
         shuffles = memory.kind is MemoryKind.PERMUTE
         code.slots[at] = 0 if shuffles else row.memory_form.offsets
         code.lds_bytes[at] = 4.0 * lanes if shuffles else charge.bytes_lds
-        moved = charge.bytes_global
+        moved = code.moved[at] = charge.bytes_global
         if code.category[at] == CATEGORIES.index("lds"):
             code.contiguous[at, 4] = charge.shared_cycles or 0.0
         else:

@@ -21,13 +21,14 @@ class ComputeUnit:
 
     Clocks of `clock` Hz. `period` is the clocks between two issue slots of a SIMD; `shared_slot`:
     one instruction of any category per slot (RDNA) instead of one of each (CDNA). `tag` is the
-    clocks of a lookup in the vector L1. Rates are bytes per clock: `lds_port` of a pair of SIMDs,
-    `lds_bytes` of the whole LDS,
-    `l2`, `mall`, `hbm` this unit's share (`mall` is infinite on a chip without one). Latencies in
-    clocks. `queue_lds` and `queue_vmem` are the clocks of work an LDS or address queue takes before
-    the SIMD stalls; `branch` clocks to the instruction after a taken branch; `dispatch` clocks
-    between the starts of two workgroups on a die, at least `dispatch_wave` per wave; `fetch` bytes
-    of code per clock; `lds_rate` scales the work of LDS requests.
+    clocks of a lookup in the vector L1. Rates are bytes per clock: `returned` between the vector L1
+    and registers, `lds_port` of a pair of SIMDs, `lds_bytes` of the whole LDS, `l2`, `mall`, `hbm`
+    this unit's share (`mall` is infinite on a chip without one), `l2_stores` that of stores.
+    `evicted` is the part of its stores that the L2 does not keep until the launch ends. Latencies
+    in clocks. `queue_lds` and `queue_vmem` are the clocks of work an LDS or address queue takes
+    before the SIMD stalls; `branch` clocks to the instruction after a taken branch; `dispatch`
+    clocks between the starts of two workgroups on a die, at least `dispatch_wave` per wave; `fetch`
+    bytes of code per clock; `lds_rate` scales the work of LDS requests.
     """
 
     clock: float
@@ -36,7 +37,9 @@ class ComputeUnit:
     shared_slot: bool
     lds_port: float
     tag: float
+    returned: float
     l2: float
+    l2_stores: float
     mall: float
     hbm: float
     scalar: float
@@ -56,6 +59,7 @@ class ComputeUnit:
     fetch: float
     lds_bytes: float
     lds_rate: float = 1.0
+    evicted: float = 1.0
 
     @staticmethod
     def of(chip: Chip, *, simds: int, active: int, clock: float | None = None) -> ComputeUnit:
@@ -64,10 +68,11 @@ class ComputeUnit:
         frequency = chip.clock if clock is None else clock
         lanes = device.get("lanes_per_simd")
         period = device.wave_lanes // int(lanes) if isinstance(lanes, (int, float)) and lanes else 1
-        per_unit = chip.coefficient("kernel", "unit_l2_bytes")
+        # a WGP has the caches, the LDS halves and the paths of two compute units
+        cus = max(1.0, simds / chip.simds)
+        per_unit = chip.coefficient("kernel", "unit_l2_bytes") * cus
         per_die = chip.units / chip.dies
-
-        misses = chip.coefficient("kernel", "unit_misses")
+        misses = chip.coefficient("kernel", "unit_misses") * cus
 
         def share(rate: float | None, level: str) -> float:
             """Bytes per clock: an even share, no more than the path takes and than bytes in flight
@@ -78,6 +83,7 @@ class ComputeUnit:
         # less than a pointer chase measures, which has arithmetic in it; the L2 follows the clock
         l2_clocks = chip.latency["l2"] * chip.clock * chip.coefficient("kernel", "wait_l2")
         hbm_clocks = chip.latency["hbm"] * frequency * chip.coefficient("kernel", "wait_hbm")
+        l2 = share(_l2_rate(chip), "l2")
         cached = mall_bandwidth(chip) if chip.mall_bandwidth else chip.hbm
         return ComputeUnit(
             clock=frequency,
@@ -85,8 +91,10 @@ class ComputeUnit:
             period=max(1, period),
             shared_slot=period <= 1,
             lds_port=chip.coefficient("kernel", "lds_port"),
-            tag=chip.coefficient("kernel", "tag"),
-            l2=share(_l2_rate(chip), "l2"),
+            tag=chip.coefficient("kernel", "tag") / cus,
+            returned=chip.coefficient("kernel", "returned") * cus,
+            l2=l2,
+            l2_stores=l2 * chip.coefficient("kernel", "l2_stores"),
             mall=share(cached, "mall") if chip.mall_bytes else math.inf,
             hbm=share(chip.hbm, "hbm"),
             scalar=chip.coefficient("kernel", "scalar"),
@@ -103,8 +111,8 @@ class ComputeUnit:
             branch=chip.coefficient("kernel", "branch"),
             dispatch=chip.coefficient("kernel", "dispatch") * min(1.0, DIE / per_die),
             dispatch_wave=chip.coefficient("kernel", "dispatch_wave"),
-            fetch=chip.coefficient("kernel", "fetch"),
-            lds_bytes=chip.lds_rate,
+            fetch=chip.coefficient("kernel", "fetch") * cus,
+            lds_bytes=chip.lds_rate * cus,
         )
 
     def with_(self, **changes: float) -> ComputeUnit:

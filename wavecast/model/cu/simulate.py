@@ -11,8 +11,8 @@ A wave's next instruction is ready when
 
 Memory is a chain of servers: tag lookups, then this unit's share of L2, memory-side cache and
 memory, each in the order of requests; a request is done when the last of its bytes is, plus the
-latency of the level it came from. Waiting of a wave is charged, clock by clock, to its
-next instruction and to a cause (`CAUSES`).
+latency of the levels it came from, weighted by the bytes of each. Waiting of a wave is charged,
+clock by clock, to its next instruction and to a cause (`CAUSES`).
 
 A step of a wave represents `weight` executions: loops are cut to some iterations (`fold`). Charges,
 counts and busy clocks are weighted; times are those of the shortened waves.
@@ -285,8 +285,8 @@ def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no 
 @inlined
 def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cover
     """When memory has served an instruction and why then: the scalar cache, or addresses and tags
-    of the vector L1, and what they pass on. Nobody waits for the caches a store passes, but for the
-    slowest of them to take it."""
+    of the vector L1, the way between it and registers, and what they pass on. Nobody waits for the
+    caches a store passes, but for the slowest of them to take what the L2 evicts of it."""
     row, asks = wave.row, it.slots > 0
     wave.row += asks
     if it.pipe == c.SMEM:
@@ -294,8 +294,8 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
         ends, why = queue + machine.latency_scalar, k.SCALAR_WAIT
     else:
         work = machine.period
-        if asks:
-            work = max(work, rows[row, r.TAGS] * machine.tag)
+        if asks and rows[row, r.TAGS] > 0:
+            work = max(work, rows[row, r.TAGS] * machine.tag, it.moved / machine.returned)
         unit.address = queue = max(unit.address, now) + work
         busy[k.ADDRESS_WORK] += weight * work
         late = queue - now > machine.latency_l1
@@ -306,32 +306,39 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
     if not asks or rows[row, r.L2] <= 0:
         return ends, why
     store = it.kind == c.STORE
-    work = rows[row, r.L2] / machine.l2 + rows[row, r.SERIAL]
+    work = rows[row, r.L2] / (machine.l2_stores if store else machine.l2) + rows[row, r.SERIAL]
+    passed = machine.evicted if store else 1.0
     unit.l2 = last = max(unit.l2, queue) + work
     busy[k.L2_WORK] += weight * work
-    ends = last + (machine.latency_store if store else machine.latency_l2)
-    if it.pipe == c.VMEM:
-        why = k.L2_BANDWIDTH if last - now > machine.latency_l2 else k.L2_LATENCY
+    taken, late = last + machine.latency_store, k.L2_BANDWIDTH
+    # sectors come from several levels: the wait is the mean of their latencies, named after the
+    # farthest level that half of them come from
+    wait, waiting = machine.latency_l2, k.L2_LATENCY
     if rows[row, r.MALL] > 0:
-        work = rows[row, r.MALL] / machine.mall
+        work = passed * rows[row, r.MALL] / machine.mall
         unit.mall = max(unit.mall, queue) + work
         busy[k.MALL_WORK] += weight * work
-        last = max(last, unit.mall)
-        if not store:
-            ends = max(ends, unit.mall + machine.latency_mall)
-            late = unit.mall - now > machine.latency_mall
-            why = k.MALL_BANDWIDTH if late else k.MALL_LATENCY
+        if unit.mall > last:
+            last, late = unit.mall, k.MALL_BANDWIDTH
+        share = min(1.0, rows[row, r.MALL] / rows[row, r.L2])
+        wait += share * (machine.latency_mall - machine.latency_l2)
+        if share >= 0.5:
+            waiting = k.MALL_LATENCY
     if rows[row, r.HBM] > 0:
-        work = rows[row, r.HBM] / machine.hbm
+        work = passed * rows[row, r.HBM] / machine.hbm
         unit.hbm = max(unit.hbm, queue) + work
         busy[k.HBM_WORK] += weight * work
-        last = max(last, unit.hbm)
-        if not store:
-            ends = max(ends, unit.hbm + machine.latency_hbm)
-            why = k.HBM_BANDWIDTH if unit.hbm - now > machine.latency_hbm else k.HBM_LATENCY
-    if store and last > ends:
-        return last, k.HBM_BANDWIDTH
-    return ends, why
+        if unit.hbm > last:
+            last, late = unit.hbm, k.HBM_BANDWIDTH
+        share = min(1.0, rows[row, r.HBM] / rows[row, r.L2])
+        wait += share * (machine.latency_hbm - machine.latency_mall)
+        if share >= 0.5:
+            waiting = k.HBM_LATENCY
+    if store:
+        return (last, late) if last > taken else (taken, k.L2_LATENCY)
+    if it.pipe == c.SMEM:
+        return last + wait, k.SCALAR_WAIT
+    return last + wait, late if last - now > wait else waiting
 
 
 @inlined

@@ -22,7 +22,7 @@ _SPANS: Final = ("reads", "accumulators", "writes")
 _INSTRUCTION: Final = np.dtype(
     [
         *((name, "i4") for name in ("pipe", "category", "kind", "slots", "priority", "size")),
-        *((name, "f4") for name in ("issue", "latency", "chained", "idle", "lds_bytes")),
+        *((name, "f4") for name in ("issue", "latency", "chained", "idle", "lds_bytes", "moved")),
         *((name, "i4", (2,)) for name in (*_SPANS, "counters")),
         ("waits", "i4", (COUNTERS,)),
     ],

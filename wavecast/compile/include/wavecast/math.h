@@ -1,4 +1,4 @@
-// Math for device code without ROCm's device library.
+// Math for device code: AMD's device library where it is linked, else code of wavecast.
 //
 // Hardware and LLVM do sqrt, exp, exp2, log, log2, log10 of floats and everything exact; the rest
 // is argument reduction and a polynomial (Chebyshev fits over the intervals named, Taylor series).
@@ -6,8 +6,12 @@
 #pragma once
 
 #include <wavecast/math_base.h>
+#ifdef WAVECAST_DEVICE_LIBRARY
+#include <wavecast/math_library.h>
+#else
 #include <wavecast/math_double.h>
 #include <wavecast/math_float.h>
+#endif
 
 #define __WC_FN static __device__ __wc_inline
 

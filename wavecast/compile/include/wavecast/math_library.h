@@ -1,0 +1,57 @@
+// Math functions of AMD's device library, which is linked (wavecast/compile/device_library.py):
+// what ROCm's headers map the same names to.
+#pragma once
+
+#include <wavecast/math_base.h>
+
+#define __WC_FN static __device__ __wc_inline
+#define __WC_PRIVATE __attribute__((address_space(5)))
+
+#define __WC_LIBRARY(name)                                                                         \
+    extern "C" __device__ float __ocml_##name##_f32(float);                                        \
+    extern "C" __device__ double __ocml_##name##_f64(double);                                      \
+    __WC_FN float name##f(float x) { return __ocml_##name##_f32(x); }                              \
+    __WC_FN double name(double x) { return __ocml_##name##_f64(x); }
+__WC_LIBRARY(sin) __WC_LIBRARY(cos) __WC_LIBRARY(tan) __WC_LIBRARY(sinpi) __WC_LIBRARY(cospi)
+__WC_LIBRARY(asin) __WC_LIBRARY(acos) __WC_LIBRARY(atan)
+__WC_LIBRARY(sinh) __WC_LIBRARY(cosh) __WC_LIBRARY(tanh)
+__WC_LIBRARY(asinh) __WC_LIBRARY(acosh) __WC_LIBRARY(atanh)
+__WC_LIBRARY(expm1) __WC_LIBRARY(log1p) __WC_LIBRARY(erf) __WC_LIBRARY(erfc)
+__WC_LIBRARY(cbrt) __WC_LIBRARY(rcbrt) __WC_LIBRARY(tgamma) __WC_LIBRARY(lgamma)
+#undef __WC_LIBRARY
+
+#define __WC_LIBRARY(name)                                                                         \
+    extern "C" __device__ float __ocml_##name##_f32(float, float);                                 \
+    extern "C" __device__ double __ocml_##name##_f64(double, double);                              \
+    __WC_FN float name##f(float x, float y) { return __ocml_##name##_f32(x, y); }                  \
+    __WC_FN double name(double x, double y) { return __ocml_##name##_f64(x, y); }
+__WC_LIBRARY(pow) __WC_LIBRARY(atan2) __WC_LIBRARY(hypot)
+#undef __WC_LIBRARY
+
+// LLVM has these for floats only (math_base.h).
+#define __WC_LIBRARY(name)                                                                         \
+    extern "C" __device__ double __ocml_##name##_f64(double);                                      \
+    __WC_FN double name(double x) { return __ocml_##name##_f64(x); }
+__WC_LIBRARY(exp) __WC_LIBRARY(exp2) __WC_LIBRARY(exp10)
+__WC_LIBRARY(log) __WC_LIBRARY(log2) __WC_LIBRARY(log10) __WC_LIBRARY(rsqrt)
+#undef __WC_LIBRARY
+
+extern "C" __device__ float __ocml_pown_f32(float, int);
+extern "C" __device__ float __ocml_ncdf_f32(float);
+extern "C" __device__ float __ocml_sincos_f32(float, __WC_PRIVATE float *);
+extern "C" __device__ double __ocml_sincos_f64(double, __WC_PRIVATE double *);
+__WC_FN float powif(float x, int n) { return __ocml_pown_f32(x, n); }
+__WC_FN float normcdff(float x) { return __ocml_ncdf_f32(x); }
+__WC_FN void sincosf(float x, float *s, float *c) {
+    float cosine;
+    *s = __ocml_sincos_f32(x, (__WC_PRIVATE float *)&cosine);
+    *c = cosine;
+}
+__WC_FN void sincos(double x, double *s, double *c) {
+    double cosine;
+    *s = __ocml_sincos_f64(x, (__WC_PRIVATE double *)&cosine);
+    *c = cosine;
+}
+
+#undef __WC_PRIVATE
+#undef __WC_FN
