@@ -78,7 +78,7 @@ def replayed(
         compiler=taken.launch.code.compiler if taken.launch.code.origin == "hip" else "",
         compiler_note=rocm.difference(taken.launch.code),
         target=device.target,
-        origin=launch.code.origin,
+        origin=taken.launch.code.origin,
         source=ProfileSource.SAMPLE,
         placement=placement,
         streams=_streams(taken, rows, code),
