@@ -5,9 +5,10 @@
 SOURCES holds unpacked wheels of liger-kernel, one folder per version (`liger_kernel-0.2.1`). The
 kernels are captured with the Triton of this environment, so their code may differ from what was
 measured. Scored are the calls that launch one kernel and next to nothing else: forward passes, and
-backward passes longer than the time the host needs for one. No coefficient is fitted to them, so
-every row is left out; `interval` is the coverage of 80 % intervals from the residuals of the other
-kernels, and of the other chips. The roofline baseline is the bytes of the tensors, read and written
+backward passes longer than the time the host needs for one. No coefficient is fitted to them, but
+they are not unseen: what L1 and L2 keep, and the traffic of stacks, was decided with these rows in
+view (docs/hardware.md). The last lines are the coverage of 80 % intervals from the residuals of
+the other kernels, and of the other chips. The roofline baseline is the bytes of the tensors, read and written
 once, at the datasheet's bandwidth.
 """
 
