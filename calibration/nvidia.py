@@ -8,8 +8,8 @@ measured. Scored are the calls that launch one kernel and next to nothing else: 
 backward passes longer than the time the host needs for one. No coefficient is fitted to them, but
 they are not unseen: what L1 and L2 keep, and the traffic of stacks, was decided with these rows in
 view (docs/hardware.md). The last lines are the coverage of 80 % intervals from the residuals of
-the other kernels, and of the other chips. The roofline baseline is the bytes of the tensors, read and written
-once, at the datasheet's bandwidth.
+the other kernels, and of the other chips. The roofline baseline is the bytes of every tensor once,
+at the datasheet's bandwidth.
 """
 
 from __future__ import annotations
