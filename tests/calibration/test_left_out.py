@@ -75,7 +75,7 @@ def test_coefficients_change_in_the_copy_only() -> None:
 
 def test_every_calibration_reads_files_that_are_scored() -> None:
     for name, calibration in left_out.FAMILIES.items():
-        assert set(refit.files_of(name)) & set(calibration.files)
+        assert not calibration.refitted or set(refit.files_of(name)) & set(calibration.files)
 
 
 def problem(device: str, library: str, model: str, row: int) -> PublishedProblem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -35,3 +37,15 @@ def test_a_fork_that_dies_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Unsupported, match="died"):
         isolated(work)
     assert "KeyError" in capfd.readouterr().err
+
+
+def test_little_of_a_large_array_is_resident() -> None:
+    """numpy asks for pages of 2 MiB: one element of each would make all of the array resident."""
+    array = np.zeros(1 << 27)  # 1 GiB
+
+    def work() -> int:
+        array[:: 1 << 18] = 1.0
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert isolated(work) < before + (200 << 10)  # KiB

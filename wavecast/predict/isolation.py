@@ -72,8 +72,9 @@ def _how(ended: processes.Ended | None) -> str:
 
 
 def _answer(work: Callable[[], object], reader: int, writer: int) -> None:
-    """In the fork: send the result or the error."""
+    """In the fork: send the result or the error. A sample touches little of large arrays."""
     os.close(reader)
+    processes.without_huge_pages()
     answer: dict[str, object]
     try:
         answer = {"result": work()}
