@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -141,7 +141,7 @@ class _Executed:
             if any(own.matrix_flops() and at not in always for at, own in enumerate(blocks)):
                 return None
             return {dtype: count * waves for dtype, count in flops.items()}
-        total: Counter[str] = Counter()
+        total: dict[str, float] = defaultdict(float)
         for block, own, usual, most in zip(
             program.blocks, blocks, self.found.blocks, self.found.most, strict=True
         ):

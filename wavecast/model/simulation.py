@@ -158,7 +158,7 @@ def _simulated(
     # the simulated workgroups may be longer than the usual ones, and they run to their end
     clocks = max(clocks * profile.work, float(unit.finish[: placement.resident].max()))
     scale = count / simulated * profile.work
-    bounds = _bounds(unit, placement.simds, clock, scale)
+    bounds = _bounds(unit, machine, placement.simds, clock, scale)
     busy = max(clocks / clock, *bounds.values())
     if traffic is not None:
         for name, amount, rate in (
@@ -207,14 +207,16 @@ def pace(finish: np.ndarray[Any, Any], resident: int) -> float:
     return float(ends[-1] - ends[-1 - window]) / window
 
 
-def _bounds(unit: Run, simds: int, clock: float, scale: float) -> dict[str, float]:
+def _bounds(
+    unit: Run, machine: ComputeUnit, simds: int, clock: float, scale: float
+) -> dict[str, float]:
     """Seconds of work per resource of the unit, for all its workgroups."""
     of_simds = {"vector", "matrix", "transcendental", "issue"}
     found = {}
     for name, clocks in unit.busy.items():
         share = clocks / simds if name in of_simds else clocks
         if name == "issue":
-            share *= unit.machine.period / (1 if unit.machine.shared_slot else 5)
+            share *= machine.period / (1 if machine.shared_slot else 5)
         found[name] = share * scale / clock
     return found
 
