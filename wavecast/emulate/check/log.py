@@ -36,6 +36,7 @@ BOUNDS: Final = state.MODE + 23  # the memory every instruction may touch: see b
 TAGS: Final = state.MODE + 24  # owners of addresses, by wave: see pointer_tags.py
 OWNERS: Final = state.MODE + 25  # the memory of every owner: see owners.py
 SCRATCH: Final = state.MODE + 26  # which bytes of scratch are written: see scratch_shadow.py
+assert SCRATCH < state.TRACE
 
 _FIELDS: Final = 8
 _CAPACITY: Final = 4096

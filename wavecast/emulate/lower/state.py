@@ -52,7 +52,8 @@ WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest
 WAVE: Final = 11  # number of the wave within it
 PHASE: Final = 12  # barrier phase: barriers the workgroup has passed
 SIGNALLED: Final = 13  # workgroup + 1 and PHASE of the last signal with a result
-MODE: Final = 16  # first word that belongs to the mode of execution
+MODE: Final = 16  # first word that belongs to the mode of execution: checks, or another
+TRACE: Final = 44  # first word that belongs to a trace, which may run with checks
 CONTEXT_WORDS: Final = 64
 
 

@@ -19,22 +19,22 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC
 
-# context words: `state.MODE` to 39 belong to check mode
-COUNTERS: Final = 40  # pointer to the counters of workgroups that are counted
-DISCARDED: Final = 41  # pointer to those of the others
-COUNTED: Final = 42  # pointer to the sorted numbers of workgroups that are counted
-COUNTED_LENGTH: Final = 43  # 0: all are
-SAMPLED: Final = 44  # the same for workgroups whose waves are recorded
-SAMPLED_LENGTH: Final = 45
-WAVES: Final = 46  # waves of a workgroup
-STREAM: Final = 47  # number of the wave that is being recorded
-BLOCK_LOG: Final = 48  # pointer to 32-bit entries, then how many there are
-BLOCK_FILL: Final = 49
-ACCESS_LOG: Final = 50  # pointer to records of `record_words` 64-bit words, then how many
-ACCESS_FILL: Final = 51
-FLUSH: Final = 52  # void (i64 thread, i64 log): a log is full
-THREAD: Final = 53
-ROOM: Final = 54  # pointer to how many more entries of either log each wave may add (i64)
+# context words
+COUNTERS: Final = state.TRACE  # pointer to the counters of workgroups that are counted
+DISCARDED: Final = state.TRACE + 1  # pointer to those of the others
+COUNTED: Final = state.TRACE + 2  # pointer to the sorted numbers of workgroups that are counted
+COUNTED_LENGTH: Final = state.TRACE + 3  # 0: all are
+SAMPLED: Final = state.TRACE + 4  # the same for workgroups whose waves are recorded
+SAMPLED_LENGTH: Final = state.TRACE + 5
+WAVES: Final = state.TRACE + 6  # waves of a workgroup
+STREAM: Final = state.TRACE + 7  # number of the wave that is being recorded
+BLOCK_LOG: Final = state.TRACE + 8  # pointer to 32-bit entries, then how many there are
+BLOCK_FILL: Final = state.TRACE + 9
+ACCESS_LOG: Final = state.TRACE + 10  # pointer to records of `record_words` words, then how many
+ACCESS_FILL: Final = state.TRACE + 11
+FLUSH: Final = state.TRACE + 12  # void (i64 thread, i64 log): a log is full
+THREAD: Final = state.TRACE + 13
+ROOM: Final = state.TRACE + 14  # pointer to how many more entries each wave may add to a log (i64)
 assert ROOM < state.CONTEXT_WORDS
 
 BLOCK_ROOM: Final = 1 << 16
