@@ -320,7 +320,7 @@ class Builder:
                 experts,
                 min(topk, experts),
                 dtype=form.activations,
-                weights="" if form.weights == form.activations else form.weights,
+                weights=form.stored,
                 scaling=scaling,
             ),
         )
@@ -354,7 +354,7 @@ class Builder:
             n=columns,
             k=depth,
             dtype=form.activations,
-            weight="" if form.weights == form.activations else form.weights,
+            weight=form.stored,
             scaling=form.scaling if form.scaling != "none" else "",
         )
 

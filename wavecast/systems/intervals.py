@@ -48,7 +48,8 @@ def bracketed(metric: str, value: float, device: Device, engine: str) -> Interva
         row = rows.get((metric, vendor, name))
         if row is not None:
             basis = f"{row.runs} runs of {row.models} models, {words}"
-            return Interval(value, value * math.exp(row.low), value * math.exp(row.high), basis)
+            low, high = math.exp(min(0.0, row.low)), math.exp(max(0.0, row.high))
+            return Interval(value, value * low, value * high, basis)
     raise LookupError(f"residuals.toml has no row for {metric}")
 
 

@@ -31,6 +31,12 @@ class WeightFormat:
         return found.bytes + (found.scale_bytes or block)
 
     @property
+    def stored(self) -> str:
+        """The format of the weights where it is not that of the activations, else ""."""
+        same = self.weights == self.activations
+        return "" if same or (self.weights, self.activations) == ("nvfp4", "mxfp4") else self.weights
+
+    @property
     def quantised_activations(self) -> bool:
         """Whether activations are converted before the product."""
         return self.activations not in ("bf16", "fp16")
@@ -55,7 +61,7 @@ def weight_format(name: str, scaling: str = "") -> WeightFormat:
     if name in ("bf16", "fp16"):
         return WeightFormat(name, name, "none")
     if name in ("mxfp4", "nvfp4"):
-        return WeightFormat(name, name, "mx")
+        return WeightFormat(name, "mxfp4", "mx")  # at the rate of mxfp4
     if name == "int4":
         return WeightFormat(name, "bf16", "none")
     return WeightFormat(name, name, scaling or "token")
