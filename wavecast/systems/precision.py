@@ -33,8 +33,8 @@ class WeightFormat:
     @property
     def stored(self) -> str:
         """The format of the weights where it is not that of the activations, else ""."""
-        same = self.weights == self.activations
-        return "" if same or (self.weights, self.activations) == ("nvfp4", "mxfp4") else self.weights
+        pair = (self.weights, self.activations)
+        return "" if pair[0] == pair[1] or pair == ("nvfp4", "mxfp4") else self.weights
 
     @property
     def quantised_activations(self) -> bool:
