@@ -30,7 +30,7 @@ def test_a_new_group_is_covered(count: int) -> None:
         ends = conformal.interval(groups, 0.8)
         assert ends is not None
         covered.append(((ends[0] <= new) & (new <= ends[1])).mean())
-    assert np.mean(covered) == pytest.approx(0.8, abs=0.05)
+    assert 0.75 <= np.mean(covered) <= 0.87  # few groups: rather too wide than too narrow
 
 
 def test_groups_count_equally_however_many_residuals_they_have() -> None:

@@ -6,11 +6,9 @@ work-item's number in v0 and four times that in v1.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from wavecast.compile.codeobject import Launch
+from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import engine
 from wavecast.isa.parser import parse
 from wavecast.isa.program import Kernel
@@ -61,6 +59,15 @@ def kernel_of(target: str, body: str, *, lds: int = 0, scratch: int = 0) -> Kern
     return parse(assembly(target, body, lds=lds, scratch=scratch), target).kernels["k"]
 
 
+def code_of(target: str, text: str) -> CodeObject:
+    """The code object of an assembly with one kernel, `k`."""
+    return CodeObject(
+        kernel="k", target=target, origin="assembly", stages={"amdgcn": text}, parameters=(),
+        options={}, workgroup_size=0, dynamic_lds=0, source="", source_line=0, source_text="",
+        compiler="", digest=f"{target} {text}",
+    )  # fmt: skip
+
+
 def pointers(arrays: tuple[np.ndarray, ...]) -> bytes:
     """An argument segment with the addresses of up to four arrays."""
     found = [array.ctypes.data for array in arrays] + [0] * (4 - len(arrays))
@@ -82,9 +89,8 @@ def run(
 ) -> None:
     """Run `body` with up to four arrays as arguments; only they may be touched. The number of the
     workgroup is in s2 on gfx9 and gfx11, in ttmp9 on gfx12."""
-    code: Any = None
     launch = Launch(
-        code=code,
+        code=code_of(target, assembly(target, body, lds=lds, scratch=scratch)),
         grid=(groups, 1, 1),
         block=(threads or lanes_of(target), 1, 1),
         kernarg=pointers(arrays),

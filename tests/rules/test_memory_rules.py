@@ -139,7 +139,7 @@ def test_bank_conflicts_of_known_groups_warn_in_an_lds_bound_loop() -> None:
     for fine in (
         memory(**read, conflict_ways=1.0),
         memory(**read, conflict_ways=None),
-        memory(**{**read, "loop": None}, conflict_ways=8.0),
+        memory(**{**read, "loop": None}, conflict_ways=4.0),
     ):
         assert not find(with_memory(loop, fine), "lds-bank-conflicts")
 

@@ -46,7 +46,16 @@ def describe(
     text = f"the address {address:#x}"
     if names:
         return f"{text} through {', '.join(names)}, where the launch has no memory"
-    if nearest is None or nearest.distance(address) > _FAR:
+    memory = [(tensor.first, tensor.end, tensor.name) for tensor in tensors]
+    memory = memory or [(first, end, "the nearest memory of the launch") for first, end in ranges]
+    first, end, name = min(memory, key=lambda one: _distance(address, *one[:2]))
+    distance = _distance(address, first, end)
+    if distance > _FAR:
         return f"{text}, far from all memory of the launch"
-    side = "before" if address < nearest.first else "after the end of"
-    return f"{text}, {count(abs(nearest.distance(address)), 'byte')} {side} {nearest.name}"
+    side = "before" if address < first else "after the end of"
+    return f"{text}, {count(distance, 'byte')} {side} {name}"
+
+
+def _distance(address: int, first: int, end: int) -> int:
+    """Bytes from an address to a range that it does not lie in, 0 in it."""
+    return max(first - address, address - end, 0)

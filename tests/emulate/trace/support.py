@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.emulate.memory_support import kernel_of, pointers
+from tests.emulate.memory_support import assembly, code_of, kernel_of, pointers
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import engine
 from wavecast.emulate.native import translate
@@ -28,6 +28,7 @@ class Traced:
         self, target: str, body: str, mode: TraceMode, *, lds: int = 0, scratch: int = 0
     ) -> None:
         self.mode = mode
+        self.code = code_of(target, assembly(target, body, lds=lds, scratch=scratch))
         self.native = translate(kernel_of(target, body, lds=lds, scratch=scratch), mode)
 
     def run(
@@ -38,9 +39,8 @@ class Traced:
         host_threads: int = 1,
     ) -> Trace:
         """Run it on up to four arrays; `threads` is a wave by default."""
-        code: Any = None
         launch = Launch(
-            code=code,
+            code=self.code,
             grid=groups if isinstance(groups, tuple) else (groups, 1, 1),
             block=(threads or self.native.layout.lanes, 1, 1),
             kernarg=pointers(arrays),
