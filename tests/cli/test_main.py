@@ -157,8 +157,8 @@ def test_settings_are_defaults_that_options_override(
 
 
 def test_ctrl_c_ends_a_capture_in_one_line(tmp_path: Path) -> None:
-    script = tmp_path / "endless.py"
-    script.write_text("while True: pass\n")
+    script, started = tmp_path / "endless.py", tmp_path / "started"
+    script.write_text(f"open({str(started)!r}, 'w').close()\nwhile True: pass\n")
     command = [sys.executable, "-m", "wavecast", "explain", str(script)]
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_a_capture_in_one_line(tmp_path: Path) -> None:
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # jobs ignore it
     )
-    until(lambda: any(temporary.glob("wavecast-*/job.json")))
+    until(started.exists)
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err.strip()) == (130, "wavecast: interrupted")
