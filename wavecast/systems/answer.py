@@ -156,7 +156,7 @@ def answer(
         memory=ready.memory,
         servings=tuple(servings),
         why_not=why_not,
-        notes=_notes(ready, servings),
+        notes=_notes(ready),
     )
 
 
@@ -179,15 +179,10 @@ def _share(load: Load, replicas: int) -> Load:
     )
 
 
-def _notes(ready: ModelOnSystem, servings: list[ServingAnswer]) -> tuple[str, ...]:
+def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     notes = list(ready.notes)
-    bounded = {
-        kernel.priced.node.name: kernel.priced.bounded
-        for serving in servings
-        for kernel in serving.kernels
-        if kernel.priced.bounded
-    }
-    notes += [f"{name}: only a bound, because {why}" for name, why in bounded.items()]
+    bounded = ready.model.prices.bounded.items()
+    notes += [f"{name}: only a bound, because {why}" for name, why in bounded]
     if ready.parallel.expert > 1:
         notes.append("experts are taken to be chosen equally often; imbalance is not modelled")
     return tuple(notes)

@@ -176,6 +176,11 @@ class ModelArchitecture:
         """Number of layers."""
         return sum(count for _, count in self.layers)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether tokens are multiplied by a part of the weights only: some layer has experts."""
+        return any(isinstance(layer.mlp, ExpertMlp) for layer, _ in self.layers)
+
     @cached_property
     def parameters(self) -> int:
         """Elements of all weights; norms are left out."""

@@ -15,6 +15,7 @@ from wavecast.model.ops.base import Op
 from wavecast.model.prediction import Prediction
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem, ServingAnswer
+from wavecast.systems.precision import precision
 from wavecast.systems.serving import Load
 
 METRICS: Final = {
@@ -58,7 +59,9 @@ class ServedModel(Op):
         gpus = self.deployment.parallel.tensor
         batch = max(1, self.load.concurrency)
         flops = 2.0 * architecture.active_parameters * batch / gpus
-        read = float(min(architecture.parameters, architecture.active_parameters * batch)) / gpus
+        formats = precision(values, dtype=self.deployment.dtype)
+        width = (formats.experts if architecture.sparse else formats.dense).bytes
+        read = min(architecture.parameters, architecture.active_parameters * batch) * width / gpus
         share = 1.0 if self.metric != "output" else 1 / batch
         return Work({"bf16": flops * share}, read * share, 0.0, "two per parameter", "parameters")
 

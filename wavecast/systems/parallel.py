@@ -86,9 +86,7 @@ def check(architecture: ModelArchitecture, parallel: Parallelism) -> None:
             raise UsageError(
                 f"{name}: {mlp.inter} units do not divide among {parallel.tensor} GPUs"
             )
-    if parallel.expert > 1 and not any(
-        isinstance(layer.mlp, ExpertMlp) for layer, _ in architecture.layers
-    ):
+    if parallel.expert > 1 and not architecture.sparse:
         raise UsageError(f"{name} has no experts for {parallel.expert} GPUs")
 
 

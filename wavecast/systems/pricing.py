@@ -55,6 +55,12 @@ class Prices:
         kernel = str(found.assumed.get("library") or found.assumed.get("kernel") or node.op.kind)
         return Priced(node, found.seconds, found.low, found.high, found.limiter, kernel)
 
+    @property
+    def bounded(self) -> dict[str, str]:
+        """Why the time of a kernel is only a bound, by its name: all that were asked for."""
+        found = (price for price in self._known.values() if isinstance(price, Priced))
+        return {price.node.name: price.bounded for price in found}
+
     def _bound(self, node: Node, why: str) -> Priced:
         limit = roofline(node.op.work(), self.device)
         seconds = limit.sustained_seconds or limit.floor_seconds
