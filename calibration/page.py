@@ -209,8 +209,8 @@ def readme(text: str, known: LeftOutTable, groups: Sequence[GroupCoverage]) -> s
     number = sum(" without " in name for name in known.notes)
     if number:
         table += (
-            f"\n\nRead these as errors of the fit: in {number} of the experiments the coefficients were "
-            "kept, not fitted again\nwithout the left-out group (`docs/accuracy.md`)."
+            f"\n\nRead these as errors of the fit: in {number} of the experiments the coefficients "
+            "were kept, not fitted again\nwithout the left-out group (`docs/accuracy.md`)."
         )
     begin, end = "<!-- left-out errors -->", "<!-- end of left-out errors -->"
     found, number = re.subn(rf"(?s){begin}.*?{end}", lambda _: f"{begin}\n{table}\n{end}", text)
