@@ -12,6 +12,8 @@
     saxpy(grid, block, 2.0, x, y, n)  # executed on numpy arrays or tensors
     milliseconds = wavecast.testing.do_bench(lambda: kernel[grid](x, y, n))
     y = wavecast.ops.rms_norm(x, weight)  # of the kernel library
+    answer = wavecast.model("Llama-3.3-70B", system="8xMI300X", dtype="fp8")
+    served = wavecast.serve("Llama-3.3-70B", system="8xMI300X", dtype="fp8", rate=4)
 
 Importing wavecast is cheap: everything else is imported on first use.
 """
@@ -28,17 +30,30 @@ if TYPE_CHECKING:
     from wavecast.api import estimate, explain
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
+    from wavecast.models import model, serve
 
-_MODULES = ("ops", "testing")
+_MODULES = ("model", "models", "ops", "testing")
 _LAZY = {
     "estimate": "wavecast.api",
     "explain": "wavecast.api",
     "capture": "wavecast.integrations.triton",
     "device": "wavecast.integrations.triton",
     "load": "wavecast.integrations.module",
+    "serve": "wavecast.models",
 }
 
-__all__ = ["__version__", "capture", "device", "estimate", "explain", "load", "ops", "testing"]
+__all__ = [
+    "__version__",
+    "capture",
+    "device",
+    "estimate",
+    "explain",
+    "load",
+    "model",
+    "ops",
+    "serve",
+    "testing",
+]
 
 
 def __getattr__(name: str) -> object:

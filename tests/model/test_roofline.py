@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wavecast import arch
-from wavecast.model import Work, roofline
+from wavecast.model.bounds import Work
 from wavecast.model.chip import Chip
+from wavecast.model.roofline import roofline
 
 
 def work(flops: dict[str, float] | None, bytes_: float | None) -> Work:

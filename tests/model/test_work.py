@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from wavecast.analyze.result import CodeAnalysis, Occupancy, Registers
 from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
-from wavecast.model import work
 from wavecast.model.footprint import distinct_bytes, element_bytes
+from wavecast.model.work import work
 
 
 def analysis(**changes: Any) -> CodeAnalysis:

@@ -29,7 +29,7 @@ _FROM_THE_BOTTOM = (
     ("tune",),
     ("bench",),
     ("report",),
-    ("cli", "api", "ops", "testing"),
+    ("cli", "api", "models", "ops", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
 TOP = {"__init__": 99, "__main__": 99}
@@ -47,7 +47,7 @@ OPTIONAL = {
     "transformers": {"systems", "integrations"},
     "ziglang": {"compile"},
     "jinja2": {"report"},
-    "rich": {"report", "cli", "api"},
+    "rich": {"report", "cli", "api", "models"},
     "click": {"cli"},
     "pytest": {"integrations"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -18,14 +19,14 @@ Ready = Callable[..., ModelOnSystem]
 def ready() -> Ready:
     """`ready(model, machine, tensor=8, engine="vllm", …)`."""
 
-    def make(model: str, machine: str, tensor: int = 1, **given: object) -> ModelOnSystem:
+    def make(model: str, machine: str, tensor: int = 1, **given: Any) -> ModelOnSystem:
         name, values = huggingface.load(model)
         parallel = Parallelism(
             tensor=tensor,
-            expert=int(str(given.pop("expert", 1))),
-            attention_data=bool(given.pop("attention_data", False)),
+            expert=given.pop("expert", 1),
+            attention_data=given.pop("attention_data", False),
         )
-        deployment = Deployment(parallel=parallel, **{k: str(v) for k, v in given.items()})
+        deployment = Deployment(parallel=parallel, **given)
         return ModelOnSystem(name, values, system(machine), deployment)
 
     return make

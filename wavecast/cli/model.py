@@ -120,25 +120,15 @@ def command(
     if rate is not None and concurrency is not None:
         raise UsageError("--concurrency and --rate exclude each other")
     from wavecast.arch.systems import system
-    from wavecast.systems.answer import Deployment, answer
+    from wavecast.systems.answer import Deployment, answer, loads
     from wavecast.systems.parallel import Parallelism
-    from wavecast.systems.serving import Load
 
-    if rate is not None:
-        loads = (Load(prompt, output, rate=rate, requests=requests or 0),)
-    else:
-        loads = tuple(
-            Load(prompt, output, concurrency=number, requests=requests or 0)
-            for number in concurrency or (1, 16, 64)
-        )
+    asked = loads(prompt, output, concurrency=concurrency or (), rate=rate, requests=requests)
     answers = []
     for selector in systems.split(","):
         machine = system(selector, arch_files)
-        parallel = Parallelism(
-            tensor=tp or max(1, machine.gpus // dp),
-            data=dp,
-            expert=ep,
-            attention_data=dp_attention,
+        parallel = Parallelism.filling(
+            machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention
         )
         deployment = Deployment(
             dtype=dtype,
@@ -147,7 +137,7 @@ def command(
             parallel=parallel,
             engine=engine,
         )
-        answers.append(answer(name, machine, deployment, loads))
+        answers.append(answer(name, machine, deployment, asked))
     if format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(report.dumps(answers))

@@ -1,7 +1,22 @@
-"""Work and bounds: the least time a launch can take on a device."""
+"""Work, bounds and time of kernels and operations.
 
-from wavecast.model.bounds import Ceiling, Roofline, Work
-from wavecast.model.roofline import roofline
-from wavecast.model.work import work
+The package is callable: `wavecast.model("Llama-3.3-70B", system="8xMI300X")` predicts a whole
+model, as `wavecast.models.model`.
+"""
 
-__all__ = ["Ceiling", "Roofline", "Work", "roofline", "work"]
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _CallablePackage(ModuleType):
+    """This package. Python makes a package an attribute of its parent when it is imported, so the
+    function of the same name must be a call of the package."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return sys.modules["wavecast"].models.model(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -22,7 +22,7 @@ from wavecast.documents.system import (
     StepKernelJson,
     SystemDocument,
 )
-from wavecast.report import units
+from wavecast.report import systems_words, units
 from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from wavecast.systems.intervals import Interval
     from wavecast.systems.step import LayerKernel
 
-_ROLES = ("attention", "dense", "experts", "head")
 _KERNELS = 8
 """Kernels of a step that the text shows unless asked for all."""
 
@@ -59,8 +58,8 @@ def render(answers: Sequence[ModelAnswer], console: Console, *, detail: str = "n
         if answer.servings:
             console.print()
             console.print(_servings(answer))
-            bases = dict.fromkeys(serving.tpot.basis for serving in answer.servings)
-            console.print(Text(f"  80 % intervals from {'; '.join(bases)}", style="dim"))
+            basis = f"  80 % intervals from {systems_words.bases(answer)}"
+            console.print(Text(basis, style="dim"))
         if answer.servings and detail != "brief":
             shown = answer.servings if detail == "full" else answer.servings[-1:]
             for serving in shown:
@@ -71,21 +70,9 @@ def render(answers: Sequence[ModelAnswer], console: Console, *, detail: str = "n
 
 
 def _head(answer: ModelAnswer, console: Console) -> None:
-    model = answer.architecture
-    billions = f"{model.parameters / 1e9:,.1f} B parameters"
-    if model.active_parameters < 0.9 * model.parameters:
-        billions += f", {model.active_parameters / 1e9:,.1f} B active"
-    formats = dict.fromkeys(getattr(answer.precision, role).weights for role in _ROLES)
-    console.print(
-        Rule(Text(f"{safe(model.name)} on {safe(answer.system.name)}", "bold cyan"), align="left")
-    )
-    console.print(
-        Text(
-            f"{billions} · {answer.parallel} · {answer.engine.name} {answer.engine.version} · "
-            f"weights {', '.join(formats)} · cache {answer.precision.cache}",
-            style="dim",
-        )
-    )
+    title = f"{safe(answer.architecture.name)} on {safe(answer.system.name)}"
+    console.print(Rule(Text(title, "bold cyan"), align="left"))
+    console.print(Text(systems_words.deployed(answer), style="dim"))
 
 
 def _table(*columns: tuple[str, str]) -> Table:
@@ -124,12 +111,12 @@ def _servings(answer: ModelAnswer) -> Table:
     for serving in answer.servings:
         load, rate = serving.load, serving.output_rate
         table.add_row(
-            f"{load.concurrency} at once" if load.concurrency else f"{load.rate:g}/s",
+            systems_words.load(load),
             units.seconds(serving.ttft.value),
             Text(units.seconds(serving.tpot.value), style="bold"),
-            _range(units.seconds(serving.tpot.low), units.seconds(serving.tpot.high)),
-            Text(f"{rate.value:,.0f}", style="bold"),
-            f"{rate.low:,.0f}–{rate.high:,.0f}",
+            systems_words.times(serving.tpot),
+            Text(systems_words.rate(rate.value), style="bold"),
+            systems_words.rates(rate),
         )
     return table
 
@@ -142,12 +129,6 @@ def _merged(kernels: Sequence[LayerKernel]) -> list[LayerKernel]:
         count = kernel.count + (found[key].count if key in found else 0)
         found[key] = replace(kernel, count=count)
     return list(found.values())
-
-
-def _range(low: str, high: str) -> str:
-    """Two figures with a unit; an equal unit is written once."""
-    number, _, unit = low.partition(" ")
-    return f"{number}–{high}" if high.endswith(f" {unit}") else f"{low}–{high}"
 
 
 def _step(serving: ServingAnswer, console: Console, *, full: bool) -> None:
@@ -206,7 +187,7 @@ def _model(answer: ModelAnswer) -> ModelJson:
         parallelism=str(answer.parallel),
         engine=answer.engine.name,
         engine_version=answer.engine.version,
-        weights={role: getattr(precision, role).weights for role in _ROLES},
+        weights={role: getattr(precision, role).weights for role in systems_words.ROLES},
         cache=precision.cache,
         memory=MemoryJson.of(answer.memory, parts=dict(answer.memory.parts)),
         servings=[_serving(serving) for serving in answer.servings],

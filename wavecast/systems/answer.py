@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from wavecast.arch.systems import System
 from wavecast.errors import Unpredictable, UsageError
@@ -31,6 +31,12 @@ class Deployment:
     attention: str = ""
     parallel: Parallelism = field(default_factory=Parallelism)
     engine: str = "vllm"
+    scale: tuple[tuple[str, float], ...] = ()
+    """Factors of times: of a module or a kernel by its name, of what the CPU does as `HOST`."""
+
+
+HOST: Final = "host"
+"""The name of what the CPU does among the factors of times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,8 @@ class ServingAnswer:
     """What a load meets. Times are in seconds, rates in tokens per second of all GPUs.
 
     `decode` and `prefill` are the steps of the middle of the run: all sequences that run at once,
-    halfway through their output; one prompt.
+    halfway through their output; one prompt. `kernels` are those of `decode`, `prefill_kernels`
+    those of `prefill`.
     """
 
     load: Load
@@ -46,6 +53,7 @@ class ServingAnswer:
     decode: StepTime
     prefill: StepTime
     kernels: tuple[LayerKernel, ...]
+    prefill_kernels: tuple[LayerKernel, ...]
     ttft: Interval
     tpot: Interval
     output_rate: Interval
@@ -83,7 +91,8 @@ class ModelOnSystem:
             raise Unpredictable("serving with pipeline parallelism is not modelled")
         self.architecture = huggingface.read(values, name)
         check(self.architecture, self.parallel)
-        self.engine = engine(deployment.engine)
+        scale = dict(deployment.scale)
+        self.engine = engine(deployment.engine).scaled(scale.pop(HOST, 1.0))
         formats = precision(
             values,
             dtype=deployment.dtype,
@@ -95,7 +104,7 @@ class ModelOnSystem:
             self.architecture, self.precision, self.parallel, self.engine, system.device
         )
         builder = Builder(self.architecture, self.precision, self.parallel, self.engine)
-        self.model = StepModel(builder, system.device)
+        self.model = StepModel(builder, system.device, scale)
 
     def serve(self, load: Load) -> ServingAnswer:
         """Simulate a load. With several replicas each takes its share of it.
@@ -110,7 +119,8 @@ class ModelOnSystem:
         running = max(1, min(served.running, own.concurrency or served.running))
         step = Step(decode=running, context=context)
         decode = self.model.time(step)
-        prefill = self.model.time(Step(chunks=1, tokens=load.prompt))
+        prompt = Step(chunks=1, tokens=load.prompt)
+        prefill = self.model.time(prompt)
         device = self.system.device
 
         def interval(metric: str, value: float) -> Interval:
@@ -122,6 +132,7 @@ class ModelOnSystem:
             decode=decode,
             prefill=prefill,
             kernels=tuple(self.model.kernels(step)),
+            prefill_kernels=tuple(self.model.kernels(prompt)),
             ttft=interval("ttft", served.ttft.mean),
             tpot=interval("tpot", served.tpot.mean),
             output_rate=_rate(interval("output", 1 / (served.output_rate * replicas))),
@@ -160,6 +171,26 @@ def answer(
     )
 
 
+def loads(
+    prompt: int,
+    output: int,
+    *,
+    concurrency: Sequence[int] = (),
+    rate: float | None = None,
+    requests: int | None = None,
+) -> tuple[Load, ...]:
+    """The loads that a user asks for: an open loop with `rate`, else a closed one per concurrency,
+    1, 16 and 64 where none is given. Raises UsageError for both, and as `Load`."""
+    if rate is not None:
+        if concurrency:
+            raise UsageError("a concurrency and a rate exclude each other")
+        return (Load(prompt, output, rate=rate, requests=requests or 0),)
+    return tuple(
+        Load(prompt, output, concurrency=number, requests=requests or 0)
+        for number in concurrency or (1, 16, 64)
+    )
+
+
 def _rate(time: Interval) -> Interval:
     """Tokens per second from seconds per token."""
     return Interval(1 / time.value, 1 / time.high, 1 / time.low, time.basis)
@@ -188,4 +219,4 @@ def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["Deployment", "ModelAnswer", "ModelOnSystem", "ServingAnswer", "answer"]
+__all__ = ["HOST", "Deployment", "ModelAnswer", "ModelOnSystem", "ServingAnswer", "answer", "loads"]

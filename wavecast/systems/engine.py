@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
 
@@ -47,6 +47,13 @@ class Engine:
     request: float
     launch: float
     gap: float
+
+    def scaled(self, factor: float) -> Engine:
+        """With `factor` times the work of the CPU."""
+        if factor == 1.0:
+            return self
+        host = ("host_step", "host_sequence", "request", "launch")
+        return replace(self, **{name: factor * getattr(self, name) for name in host})
 
 
 @cache

@@ -35,6 +35,23 @@ class Parallelism:
             if not 1 <= value <= 1 << 20:
                 raise UsageError(f"{name} parallelism is {value}, not 1 to {1 << 20}")
 
+    @staticmethod
+    def filling(
+        gpus: int,
+        *,
+        tensor: int | None = None,
+        data: int = 1,
+        expert: int = 1,
+        attention_data: bool = False,
+    ) -> Parallelism:
+        """Tensor parallelism over the GPUs of a system that the replicas leave, unless given."""
+        return Parallelism(
+            tensor=tensor or max(1, gpus // data),
+            data=data,
+            expert=expert,
+            attention_data=attention_data,
+        )
+
     @property
     def gpus(self) -> int:
         """GPUs of all replicas."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, Unpredictable, UsageError
-from wavecast.model import roofline
 from wavecast.model.ops.base import Op
 from wavecast.model.prediction import Prediction
+from wavecast.model.roofline import roofline
 from wavecast.systems.graph import Node
 
 
@@ -27,14 +28,26 @@ class Priced:
 
 
 class Prices:
-    """The times of operations on one device; equal ones are predicted once."""
+    """The times of operations on one device; equal ones are predicted once.
 
-    def __init__(self, device: Device) -> None:
+    `scale` has factors of times by the name of a kernel, else of its module.
+    """
+
+    def __init__(self, device: Device, scale: Mapping[str, float] | None = None) -> None:
         self.device = device
+        self._scale = scale or {}
         self._known: dict[Op, Prediction | Priced] = {}
 
     def of(self, node: Node) -> Priced:
         """The time of a kernel. Raises MissingFact where not even its bound is known."""
+        price = self._unscaled(node)
+        factor = self._scale.get(node.name, self._scale.get(node.module, 1.0))
+        if factor == 1.0:
+            return price
+        ends = {name: factor * getattr(price, name) for name in ("seconds", "low", "high")}
+        return replace(price, **ends)
+
+    def _unscaled(self, node: Node) -> Priced:
         found = self._known.get(node.op)
         if found is None:
             try:

@@ -49,17 +49,18 @@ class StepTime:
 
 @dataclass
 class StepModel:
-    """Steps of one model on one device."""
+    """Steps of one model on one device. `scale`: factors of times by module or name of a kernel."""
 
     builder: Builder
     device: Device
+    scale: Mapping[str, float] = field(default_factory=dict)
     prices: Prices = field(init=False)
     _rows: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
     _mixer: dict[Step, tuple[float, int]] = field(default_factory=dict, init=False)
     _head: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.prices = Prices(self.device)
+        self.prices = Prices(self.device, self.scale)
 
     def kernels(self, step: Step) -> list[LayerKernel]:
         """Every kernel of a step, priced at its very sizes."""

@@ -11,7 +11,7 @@ from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.errors import MissingFact, UsageError
-from wavecast.model import Work
+from wavecast.model.bounds import Work
 from wavecast.model.ops import Op
 from wavecast.model.prediction import Prediction
 

@@ -1,0 +1,150 @@
+"""`wavecast.model` and `wavecast.serve`: what `wavecast model` does, with results that show
+themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wavecast.arch.systems import system as find_system
+from wavecast.errors import NothingAnalysed
+from wavecast.report import systems as report
+from wavecast.systems import answer as answers
+from wavecast.systems.answer import Deployment, ModelAnswer, ServingAnswer
+from wavecast.systems.parallel import Parallelism
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """A model on one system or several: `answers`, one per system. Notebooks show it."""
+
+    answers: tuple[ModelAnswer, ...]
+
+    @property
+    def servings(self) -> tuple[ServingAnswer, ...]:
+        """The loads on the first system."""
+        return self.answers[0].servings
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready values, schema `wavecast.system/1`."""
+        return report.document(self.answers)
+
+    def json(self) -> str:
+        """`to_dict` as JSON text."""
+        return report.dumps(self.answers)
+
+    def _repr_html_(self) -> str:
+        from wavecast.report import systems_html
+
+        return systems_html.fragment(self.answers)
+
+    def __str__(self) -> str:
+        """What `wavecast model` prints, without colours."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        out = StringIO()
+        report.render(self.answers, Console(file=out, width=100))
+        return out.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class ServedReport(ModelReport):
+    """One load on one system. Times are `Interval`s in seconds, rates in tokens per second."""
+
+    @property
+    def serving(self) -> ServingAnswer:
+        """The load with its steps, kernels, and latencies of requests."""
+        return self.servings[0]
+
+
+def model(
+    name: str,
+    system: str | Sequence[str] = "8xMI300X",
+    *,
+    tp: int | None = None,
+    dp: int = 1,
+    ep: int = 1,
+    dp_attention: bool = False,
+    dtype: str = "",
+    attention_dtype: str = "",
+    kv_dtype: str = "",
+    engine: str = "vllm",
+    prompt: int = 1024,
+    output: int = 1024,
+    concurrency: int | Sequence[int] = (1, 16, 64),
+    requests: int | None = None,
+    arch_files: Sequence[str | Path] = (),
+) -> ModelReport:
+    """Predict how a model is served on machines, without a GPU.
+
+    `name` is a `config.json` of Hugging Face, a folder with one, or a name of `wavecast model
+    --list`; `system` names machines (`"8xMI300X,8xH200"` or a list). `tp`, `dp` and `ep` are the
+    GPUs that divide every layer (all that the replicas leave), the replicas, and the GPUs that
+    divide the experts. `prompt` and `output` are tokens, `concurrency` requests at once. Formats
+    are those of the checkpoint unless given.
+
+    A model that does not fit is an answer with `why_not` and without servings. Raises UnknownName
+    for a name that is not known, UsageError for sizes that do not divide or a field of the
+    configuration that is missing, MissingFact where the memory of a GPU is not known.
+    """
+    at_once = (concurrency,) if isinstance(concurrency, int) else tuple(concurrency)
+    asked = answers.loads(prompt, output, concurrency=at_once, requests=requests)
+    found = []
+    for selector in system.split(",") if isinstance(system, str) else system:
+        machine = find_system(selector, arch_files)
+        parallel = Parallelism.filling(
+            machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention
+        )
+        deployment = Deployment(
+            dtype=dtype, cache=kv_dtype, attention=attention_dtype, parallel=parallel, engine=engine
+        )
+        found.append(answers.answer(name, machine, deployment, asked))
+    return ModelReport(tuple(found))
+
+
+def serve(
+    name: str,
+    system: str = "8xMI300X",
+    *,
+    concurrency: int | None = None,
+    rate: float | None = None,
+    prompt: int = 1024,
+    output: int = 1024,
+    requests: int | None = None,
+    tp: int | None = None,
+    dp: int = 1,
+    ep: int = 1,
+    dp_attention: bool = False,
+    dtype: str = "",
+    attention_dtype: str = "",
+    kv_dtype: str = "",
+    engine: str = "vllm",
+    arch_files: Sequence[str | Path] = (),
+) -> ServedReport:
+    """Simulate one load of a served model: `concurrency` requests at once (16 where nothing is
+    given), or `rate` requests per second at random times. Other arguments are those of `model`.
+
+    Raises NothingAnalysed where the model does not fit, and as `model`.
+    """
+    at_once = () if concurrency is None else (concurrency,)
+    if rate is None and concurrency is None:
+        at_once = (16,)
+    (load,) = answers.loads(prompt, output, concurrency=at_once, rate=rate, requests=requests)
+    machine = find_system(system, arch_files)
+    parallel = Parallelism.filling(
+        machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention
+    )
+    deployment = Deployment(
+        dtype=dtype, cache=kv_dtype, attention=attention_dtype, parallel=parallel, engine=engine
+    )
+    found = answers.answer(name, machine, deployment, (load,))
+    if found.why_not:
+        raise NothingAnalysed(found.why_not)
+    return ServedReport((found,))
+
+
+__all__ = ["ModelReport", "ServedReport", "model", "serve"]
