@@ -1,69 +1,202 @@
-"""Machines with several GPUs, by name or as `8xMI300X`."""
+"""Machines with several GPUs, by name or as `8xMI300X`, `4x8xMI300X`, `2xdgx-h100`."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 from wavecast.arch.device import Device
+from wavecast.arch.links import Fabric, Network, Placement
+from wavecast.arch.quantity import Quantity
 from wavecast.arch.select import load
-from wavecast.errors import UsageError
+from wavecast.arch.system_files import SystemTable, read
+from wavecast.errors import MissingFact, UnknownName, UsageError
 
-_COUNTED = re.compile(r"(\d{1,6})\s*[x×*]\s*(.+)", re.IGNORECASE)
+_COUNTED: Final = re.compile(r"(\d{1,6})\s*[x×*]\s*(.+)", re.IGNORECASE)
+_MOST: Final = 1 << 20
+"""Most GPUs of a system."""
+
+Files = Sequence[str | Path]
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """`gpus` equal GPUs of one node, every one linked to every other."""
+    """`gpus` equal GPUs on `nodes` nodes, numbered node by node.
+
+    `fabric` links those of a node, `network` the nodes; None where there is one GPU or one node, or
+    where the links are not known.
+    """
 
     name: str
     device: Device
     gpus: int
+    nodes: int = 1
+    fabric: Fabric | None = None
+    network: Network | None = None
+
+    @property
+    def node_gpus(self) -> int:
+        """GPUs of a node."""
+        return self.gpus // self.nodes
+
+    def placement(self, ranks: int, stride: int = 1) -> Placement:
+        """A group of `ranks` GPUs whose numbers are `stride` apart.
+
+        With `stride` 1 a node is filled before the next: tensor parallelism. Replicas of 8 GPUs
+        reduce their gradients in groups of stride 8. Raises UsageError for more GPUs than there
+        are, for groups that end in the middle of a node, and where the links are not known.
+        """
+        if ranks < 1 or stride < 1 or ranks * stride > self.gpus:
+            raise UsageError(
+                f"{self}: a group of {ranks} GPUs, {stride} apart, in {self.gpus} GPUs"
+            )
+        local = min(ranks, max(1, self.node_gpus // stride))
+        if ranks % local or (local < ranks and local * stride < self.node_gpus):
+            raise UsageError(
+                f"{self}: groups of {ranks} GPUs, {stride} apart, do not divide nodes of "
+                f"{self.node_gpus}"
+            )
+        return Placement(self.fabric, self.network, local, ranks // local)
 
     def __str__(self) -> str:
         return self.name
 
 
-def system(selector: str, files: Sequence[str | Path] = ()) -> System:
-    """The machine that a name of `systems.toml`, `8xMI300X` or a device (one GPU) means.
+def system(selector: str, files: Files = (), system_files: Files = ()) -> System:
+    """The machine that a selector means.
 
-    `files` overlay device facts. Raises UnknownName, and UsageError for more GPUs than a node of
-    the device links.
+    It is a name of `systems.toml` or of `system_files`, a device (one GPU), `8xMI300X` (GPUs of one
+    node), `4x8xMI300X` (nodes of GPUs), or `2xdgx-h100` (nodes of a named machine). `files` overlay
+    device facts.
+
+    Raises UnknownName, UsageError for more GPUs than a node of the device links and for a file that
+    is wrong, MissingFact that names a figure of the links which nobody gave.
     """
-    named = _named().get(selector.lower())
-    if named is not None:
-        device = load(named["device"], files)
-        return System(named["name"], device, named["gpus"]["value"])
-    counted = _COUNTED.fullmatch(selector.strip())
-    gpus, name = (int(counted[1]), counted[2]) if counted else (1, selector)
-    device = load(name, files)
-    most = node_size(device)
-    if not 1 <= gpus <= most:
-        raise UsageError(
-            f"{selector}: a node has 1 to {most} {device.id}, not {gpus}",
-            hint="links between nodes are not modelled",
-        )
-    return System(f"{gpus}x {device.name}", device, gpus)
+    named = _tables(system_files)
+    text = selector.strip()
+    if text.lower() in named:
+        return _of_table(named[text.lower()], files)
+    counted = _COUNTED.fullmatch(text)
+    if counted is None:
+        return _of_device(load(_known(text, named, files), files), 1, 1)
+    count, rest = int(counted[1]), counted[2].strip()
+    if rest.lower() in named:
+        table = named[rest.lower()]
+        return _of_table(table, files, nodes=count * table.nodes)
+    inner = _COUNTED.fullmatch(rest)
+    if inner is not None and not _is_device(rest, files):
+        device = load(_known(inner[2].strip(), named, files), files)
+        return _of_device(device, int(inner[1]), count)
+    return _of_device(load(_known(rest, named, files), files), count, 1)
 
 
 def node_size(device: Device) -> int:
-    """Most GPUs that are linked directly: one more than the links of a GPU in a mesh, those of the
-    largest machine of `systems.toml` behind a switch, 1 where no link is known."""
-    links = device.get("xgmi_links")
-    if isinstance(links, (int, float)):
-        return int(links) + 1
-    sizes = [s["gpus"]["value"] for s in _named().values() if s["device"] == device.id]
-    return max(sizes, default=1)
+    """Most GPUs that are linked directly (`node_fabric`), 1 where no link is known."""
+    fabric = node_fabric(device)
+    return fabric.gpus if fabric else 1
+
+
+def node_fabric(device: Device) -> Fabric | None:
+    """The links of the usual node of a device: of the first machine of `systems.toml` with it, else
+    a mesh with one more GPU than a GPU has links. None where no link is known."""
+    table = _usual(device)
+    if table is not None:
+        return table.fabric(device)
+    links, per_link = device.facts.known("xgmi_links"), device.facts.known("xgmi_per_link_dir")
+    if links is None or per_link is None:
+        return None
+    return Fabric("mesh", int(links.number) + 1, per_link.to("B/s").number)
+
+
+def figures(selector: str, files: Files = ()) -> Mapping[str, Quantity]:
+    """What is known of a machine of `systems.toml`: `gpus`, `fabric.bandwidth`, `network.nics` …
+    with source and status. Raises UnknownName."""
+    if selector not in _packaged():
+        raise UnknownName("system", selector, _packaged())
+    table, found = _packaged()[selector], {}
+    device = load(table.device, files)
+    for field in ("fabric.bandwidth", "fabric.inner"):
+        if field == "fabric.bandwidth" or table.topology == "packages":
+            found[field] = table.link(field, device)
+    return {**table.figures, **found}
+
+
+def names() -> Mapping[str, SystemTable]:
+    """The machines of `systems.toml` by name."""
+    return _packaged()
+
+
+def _of_table(table: SystemTable, files: Files, nodes: int = 0) -> System:
+    nodes = nodes or table.nodes
+    device = load(table.device, files)
+    network = table.network()
+    if nodes > 1 and network is None:
+        raise MissingFact(f"{table.key}: network is missing: {nodes} nodes need links")
+    name = table.name if nodes == table.nodes else f"{nodes // table.nodes}x {table.name}"
+    return _checked(System(name, device, table.gpus * nodes, nodes, table.fabric(device), network))
+
+
+def _of_device(device: Device, gpus: int, nodes: int) -> System:
+    most = node_size(device)
+    if not 1 <= gpus <= most:
+        count = f"{nodes}x{gpus}" if nodes > 1 else f"{gpus}"
+        hint = f"several nodes: {-(-gpus // most)}x{most}x{device.id}"
+        if most == 1:
+            hint = f"the links between {device.id} are not known: name them in a --system-file"
+        raise UsageError(f"{count}x{device.id}: a node has 1 to {most} GPUs, not {gpus}", hint=hint)
+    table = _usual(device)
+    network = table.network() if table else None
+    if nodes > 1 and network is None:
+        raise MissingFact(
+            f"{nodes}x{gpus}x{device.id}: no network between nodes of {device.id} is known",
+            hint="a --system-file with network.nics and network.bandwidth",
+        )
+    name = f"{nodes}x {gpus}x {device.name}" if nodes > 1 else f"{gpus}x {device.name}"
+    return _checked(System(name, device, gpus * nodes, nodes, node_fabric(device), network))
+
+
+def _checked(found: System) -> System:
+    if found.nodes < 1 or not 1 <= found.gpus <= _MOST:
+        raise UsageError(f"{found.name}: {found.gpus:,} GPUs, not 1 to {_MOST:,}")
+    return found
+
+
+def _usual(device: Device) -> SystemTable | None:
+    """The first machine of `systems.toml` with a device: its usual node."""
+    return next((table for table in _packaged().values() if table.device == device.id), None)
+
+
+def _is_device(name: str, files: Files) -> bool:
+    try:
+        load(name, files)
+    except UnknownName:
+        return False
+    return True
+
+
+def _known(name: str, named: Mapping[str, SystemTable], files: Files) -> str:
+    """`name` if it is a device. Raises UnknownName with the nearest devices and systems."""
+    if _is_device(name, files):
+        return name
+    from wavecast.arch.reader import catalog
+
+    raise UnknownName("system or device", name, (*named, *catalog()))
 
 
 @cache
-def _named() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(Path(__file__).with_name("systems.toml").read_text(encoding="utf-8"))
+def _packaged() -> Mapping[str, SystemTable]:
+    return read(Path(__file__).with_name("systems.toml"), packaged=True)
 
 
-__all__ = ["System", "node_size", "system"]
+def _tables(system_files: Files) -> Mapping[str, SystemTable]:
+    found = dict(_packaged())
+    for path in system_files:
+        found |= read(Path(path))
+    return found
+
+
+__all__ = ["System", "figures", "names", "node_fabric", "node_size", "system"]
