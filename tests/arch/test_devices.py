@@ -94,7 +94,7 @@ def test_the_head_read_alone_is_the_head(device_id: str) -> None:
 def test_every_field_and_source_is_used() -> None:
     facts = [read_device(device_id)[1] for device_id in IDS]
     assert {name for device in facts for name in device} == fields().keys()
-    by_target = (ROOT / "capabilities.toml", ROOT / "lds_phases.toml")
+    by_target = (ROOT / "capabilities.toml", ROOT / "lds_phases.toml", ROOT / "systems.toml")
     libraries = ROOT.parent.glob("model/ops/*/*.toml")
     tables = (*(ROOT / "costs").glob("*.toml"), *by_target, *libraries)
     costs = "".join(path.read_text() for path in tables)

@@ -27,6 +27,7 @@ class Fabric:
 
     `bandwidth` is that of the link of a pair (mesh), of the port of a GPU (switch, PCIe), or of all
     links from a die to other packages (packages). `inner` is that between the `dies` of a package.
+    `reduces`: the switch adds what GPUs send (NVLink SHARP).
     """
 
     topology: str
@@ -34,6 +35,7 @@ class Fabric:
     bandwidth: float
     inner: float = 0.0
     dies: int = 1
+    reduces: bool = False
 
     def rate(self, ranks: int) -> float:
         """byte/s that each of `ranks` GPUs of the node sends to the others, all at once.
@@ -98,7 +100,7 @@ def pcie_bandwidth(text: str) -> float:
     if found is None:
         raise ValueError(f"{text!r} is not like 'Gen4 x16'")
     generation, lanes = int(found[1]), int(found[2])
-    # 8b/10b before generation 3; 128b/130b, in generation 6 a FLIT of 256 bytes with 242 of payload.
+    # 8b/10b before generation 3, then 128b/130b; in generation 6, 242 of the 256 bytes of a FLIT.
     code = 0.8 if generation < 3 else 128 / 130 if generation < 6 else 242 / 256
     return _TRANSFERS[generation] * 1e9 * lanes / 8 * code
 

@@ -33,7 +33,7 @@ from wavecast.arch.units import alternatives, convert, dimension
 from wavecast.errors import MissingFact, UnknownName, UsageError
 
 _SYSTEM: Final = ("name", "device", "gpus", "nodes", "fabric", "network")
-_FABRIC: Final = ("topology", "bandwidth", "inner", "dies")
+_FABRIC: Final = ("topology", "bandwidth", "inner", "dies", "reduces")
 _NETWORK: Final = ("nics", "bandwidth", "rails")
 _FIGURE: Final = ("value", "unit", "status", "source", "note")
 _MOST: Final = 1 << 20
@@ -52,6 +52,7 @@ class SystemTable:
     name: str
     device: str
     topology: str
+    reduces: bool
     rails: bool
     figures: Mapping[str, Quantity]
 
@@ -77,7 +78,7 @@ class SystemTable:
             inner = self.link("fabric.inner", device).number
             dies = int(self.link("fabric.dies", device).number)
         bandwidth = self.link("fabric.bandwidth", device).number
-        return Fabric(self.topology, self.gpus, bandwidth, inner, dies)
+        return Fabric(self.topology, self.gpus, bandwidth, inner, dies, self.reduces)
 
     def network(self) -> Network | None:
         """The links between nodes, None where the file has none."""
@@ -162,9 +163,10 @@ class _Reader:
         if "nodes" in table:
             figures["nodes"] = self._count(table, "nodes")
         gpus, nodes = figures["gpus"].number, figures["nodes"].number if "nodes" in table else 1
-        topology, rails = "", True
+        topology, reduces, rails = "", False, True
         if "fabric" in table:
             topology, links = self._fabric(self._table(table, "fabric"), gpus)
+            reduces = self._flag(table["fabric"], "reduces", "fabric.", default=False)
             figures |= links
         elif gpus > 1:
             raise self._wrong("fabric", f"is missing: {gpus:g} GPUs of a node need links")
@@ -174,7 +176,7 @@ class _Reader:
         elif nodes > 1:
             raise self._wrong("network", f"is missing: {nodes:g} nodes need links")
         name = self._text(table, "name") if "name" in table else self.key
-        return SystemTable(self.key, name, device, topology, rails, figures)
+        return SystemTable(self.key, name, device, topology, reduces, rails, figures)
 
     def _fabric(self, table: Mapping[str, Any], gpus: float) -> tuple[str, dict[str, Quantity]]:
         self._known(table, _FABRIC, "fabric.")
@@ -197,10 +199,7 @@ class _Reader:
 
     def _network(self, table: Mapping[str, Any]) -> tuple[bool, dict[str, Quantity]]:
         self._known(table, _NETWORK, "network.")
-        rails = table.get("rails", True)
-        if not isinstance(rails, bool):
-            raise self._wrong("network.rails", f"must be true or false, not {rails!r}")
-        return rails, {
+        return self._flag(table, "rails", "network.", default=True), {
             "network.nics": self._count(table, "nics", "network."),
             "network.bandwidth": self._bandwidth(table, "bandwidth", "network."),
         }
@@ -244,9 +243,10 @@ class _Reader:
         if status not in STATUSES:
             raise UnknownName(f"{self.path}: {prefix}{name}.status", status, STATUSES)
         given = entry.get("source", [])
-        sources = tuple([given] if isinstance(given, str) else given)
-        if not all(isinstance(source, str) for source in sources):
+        given = [given] if isinstance(given, str) else given
+        if not isinstance(given, list) or not all(isinstance(key, str) for key in given):
             raise self._wrong(f"{prefix}{name}.source", f"must be text, not {given!r}")
+        sources = tuple(given)
         if not self.packaged:
             sources = (self.path.name, *sources)
         note = texts.get("note", "")
@@ -258,6 +258,12 @@ class _Reader:
         value = table[name]
         if not isinstance(value, str) or not value:
             raise self._wrong(prefix + name, f"must be text, not {value!r}")
+        return value
+
+    def _flag(self, table: Mapping[str, Any], name: str, prefix: str, *, default: bool) -> bool:
+        value = table.get(name, default)
+        if not isinstance(value, bool):
+            raise self._wrong(prefix + name, f"must be true or false, not {value!r}")
         return value
 
     def _table(self, table: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -1,46 +1,39 @@
-"""Collectives over the GPUs of one node, every one linked to every other (xGMI, NVLink).
+"""Collectives over the GPUs of a node and over nodes (xGMI, NVLink, PCIe, NICs).
 
-Each GPU sends `wire` bytes through its links to the others. Two protocols are weighed, the faster
-taken: one that sends a flag with every word (half of the bandwidth, short latency) and one that
-hands over whole slices (full bandwidth, synchronises):
-
-    seconds = latency + wire / bandwidth
-
-    wire = 2 (n - 1) / n · bytes   all_reduce
-               (n - 1) / n · bytes   all_gather, reduce_scatter, all_to_all (bytes of the whole)
-                             bytes   broadcast, reduce
-
-(bus bandwidth as nccl-tests defines it, doc/PERFORMANCE.md). Few channels copy less than the links
-carry; what a call adds is a matter of how it was timed (`TIMINGS`).
+`price` is the time of a collective on a system; `Collective` the same as an operation. The
+algorithms are those of `collectives_algorithms`; the library takes the fastest, engines' own
+all-reduces choose by size (`collectives_libraries`). Few channels copy less than the links carry;
+what a call adds depends on how it was timed (`TIMINGS`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 from wavecast.arch import Device
+from wavecast.arch.links import Placement
+from wavecast.arch.systems import System, node_fabric
 from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.model import coefficients
 from wavecast.model.bounds import Work
 from wavecast.model.intervals import bracketed
 from wavecast.model.memory import overlapped
 from wavecast.model.ops.base import Op
+from wavecast.model.ops.collectives_algorithms import (
+    FUNCTIONS,
+    Estimate,
+    Known,
+    library_estimates,
+    wire,
+)
 from wavecast.model.ops.sizes import parse_sizes, taken, whole
 from wavecast.model.prediction import Prediction
 
 FAMILY = "collectives"
-
-FUNCTIONS: Final = {
-    "all_reduce": 2.0,
-    "all_gather": 1.0,
-    "reduce_scatter": 1.0,
-    "all_to_all": 1.0,
-    "broadcast": 0.0,
-    "reduce": 0.0,
-}
-"""Name -> how often (n - 1) / n of the bytes leave a GPU; 0: all of them once."""
+NETWORK_WIDENING: Final = 2.0
+"""Factor of the width of intervals over nodes: no all-reduce over nodes was measured."""
 
 TIMINGS: Final = {
     "kernel": "the kernel alone, or launched by a graph",
@@ -52,7 +45,7 @@ OPTIONS: Final = ("function", "gpus", "channels", "concurrent", "timing")
 
 @dataclass(frozen=True, slots=True)
 class Collective(Op):
-    """`function` of `bytes` on each of `gpus` GPUs of a node.
+    """`function` of `bytes` on each of `gpus` GPUs, of one node of the device if no `placement`.
 
     `bytes` is the size nccl-tests prints: of the buffer that is reduced, of the whole of what is
     gathered or scattered. `channels` is the number of workgroups that copy (0: enough).
@@ -71,6 +64,7 @@ class Collective(Op):
     channels: int = 0
     concurrent: str = ""
     timing: str = "kernel"
+    placement: Placement | None = None
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
@@ -81,6 +75,8 @@ class Collective(Op):
             raise UnknownName("work concurrent with a collective", self.concurrent, ("gemm",))
         if self.gpus < 2 or self.bytes < 1 or self.channels < 0:
             raise UsageError("a collective needs two GPUs or more and a byte or more")
+        if self.placement is not None and self.placement.ranks != self.gpus:
+            raise UsageError(f"{self.gpus} GPUs, but {self.placement.ranks} are placed")
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
@@ -97,67 +93,103 @@ class Collective(Op):
     @property
     def wire(self) -> float:
         """Bytes every GPU sends."""
-        times = FUNCTIONS[self.function]
-        return self.bytes * (times * (self.gpus - 1) / self.gpus if times else 1.0)
+        return wire(self.function, self.bytes, self.gpus)
 
     def work(self) -> Work:
         return Work({}, float(self.bytes), float(self.bytes), "none", "derived from the size")
 
     def predict(self, device: Device) -> Prediction:
         known = coefficients.values(FAMILY, device)
-        links = _links(device, self.gpus, known["link_fraction"])
-        if self.concurrent:
-            links *= known["concurrent_gemm"]
-        rates = [links]
-        if self.channels:
-            rates.append(self.channels * known["channel_bandwidth"])
-        rate = 1 / float(overlapped([1 / r for r in rates], known["channel_overlap"]))
-        protocols = {
-            "flags": known["flag_latency"] + self.wire / (rate * known["flag_fraction"]),
-            "slices": known["slice_latency"] + self.wire / rate,
-        }
-        protocol = min(protocols, key=lambda name: protocols[name])
-        seconds = protocols[protocol]
-        bounds = {"links": self.wire / rate, "latency": seconds - self.wire / rate}
+        where = self.placement or one_node(device, self.gpus)
+        estimates = library_estimates(self.function, self.bytes, where, known)
+        chosen, times = _fastest(estimates, self._limited(known))
+        seconds = sum(times.values())
         if self.timing == "launch":
-            bounds["launch"] = known["launch"]
+            times["launch"] = known["launch"]
             seconds += known["launch"]
         elif self.timing == "torch":
-            bounds["host"] = known["host_call"]
+            times["host"] = known["host_call"]
             seconds = float(overlapped([seconds, known["host_call"]], 2.0))
+        over_nodes = where.nodes > 1
         return bracketed(
             Prediction(
                 device=device.id,
                 seconds=seconds,
                 low=seconds,
                 high=seconds,
-                limiter=max(bounds, key=lambda name: bounds[name]),
+                limiter=max(times, key=lambda name: times[name]),
                 fidelity="formula",
-                bounds=bounds,
-                assumed={"protocol": protocol, "channels": self.channels or "enough"},
-                not_modelled=("arithmetic of reductions", "congestion", "more than one node"),
+                bounds=times,
+                assumed={
+                    "algorithm": chosen.algorithm,
+                    "protocol": chosen.protocol,
+                    "channels": self.channels or "enough",
+                },
+                not_modelled=("arithmetic of reductions", "congestion"),
+                notes=("no collective over nodes was measured",) if over_nodes else (),
             ),
             self.subject,
             device,
+            widen=NETWORK_WIDENING if over_nodes else 1.0,
         )
+
+    def _limited(self, known: Known) -> tuple[float, float, float]:
+        """Factor of the time on the links, seconds of the channels, and their exponent."""
+        share = known["concurrent_gemm"] if self.concurrent else 1.0
+        copying = self.wire / (self.channels * known["channel_bandwidth"]) if self.channels else 0.0
+        return 1 / share, copying, known["channel_overlap"]
 
     def __str__(self) -> str:
         return f"{self.function} {self.bytes} B on {self.gpus} GPUs"
 
 
-def _links(device: Device, gpus: int, fraction: float) -> float:
-    """Byte/s a GPU sends to the others of its node. Raises MissingFact."""
-    per_link = device.get("xgmi_per_link_dir")
-    if isinstance(per_link, (int, float)):
-        links = device.value("xgmi_links")
-        assert isinstance(links, (int, float))
-        if gpus > links + 1:
-            raise MissingFact(f"{device.id} links {links + 1:g} GPUs at most, not {gpus}")
-        return min(links, gpus - 1) * per_link * 1e9 * fraction
-    both = device.get("nvlink_total_bidir")
-    if not isinstance(both, (int, float)):
+def price(
+    function: str,
+    size: float,
+    ranks: int,
+    system: System,
+    *,
+    stride: int = 1,
+    concurrent: str = "",
+) -> Prediction:
+    """The time of `function` (a key of `FUNCTIONS`) of `size` bytes on `ranks` GPUs of a system.
+
+    `size` is as nccl-tests counts it: the whole of what is gathered or scattered, the buffer that
+    is reduced. The ranks are `stride` GPUs apart (`System.placement`); all groups of the system do
+    the same at once and share links and NICs equally. `concurrent` is "gemm" next to matrix
+    products.
+    `bounds` of the prediction has seconds of `latency` and of `links` or `network`.
+
+    Raises UsageError for ranks that do not divide the nodes, MissingFact for unknown links.
+    """
+    place = system.placement(ranks, stride)
+    op = Collective(function, max(1, round(size)), ranks, concurrent=concurrent, placement=place)
+    return op.predict(system.device)
+
+
+def one_node(device: Device, gpus: int) -> Placement:
+    """GPUs of the usual node of a device. Raises MissingFact where their links are not known."""
+    fabric = node_fabric(device)
+    if fabric is None:
         raise MissingFact(f"the links between GPUs of {device.id} are not known")
-    return both * 1e9 / 2 * fraction
+    if gpus > fabric.gpus:
+        raise MissingFact(f"{device.id} links {fabric.gpus} GPUs at most, not {gpus}")
+    return Placement(fabric, None, gpus)
 
 
-__all__ = ["FUNCTIONS", "TIMINGS", "Collective"]
+def _fastest(
+    estimates: Iterable[Estimate], limits: tuple[float, float, float]
+) -> tuple[Estimate, dict[str, float]]:
+    """The fastest algorithm, and seconds of its latency and of what bounds its transfer."""
+    slower, copying, exponent = limits
+    found: list[tuple[Estimate, dict[str, float]]] = []
+    for estimate in estimates:
+        name = max(estimate.bounds, key=lambda bound: estimate.bounds[bound])
+        transfer = estimate.bounds[name] * (slower if name == "links" else 1.0)
+        if copying:
+            transfer = float(overlapped([transfer, copying], exponent))
+        found.append((estimate, {"latency": estimate.latency, name: transfer}))
+    return min(found, key=lambda entry: sum(entry[1].values()))
+
+
+__all__ = ["FUNCTIONS", "TIMINGS", "Collective", "one_node", "price"]

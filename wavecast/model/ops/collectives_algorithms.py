@@ -1,0 +1,213 @@
+"""Algorithms of collectives, and the time of each from latency, links and steps.
+
+S bytes on n ranks: m on each of N nodes. R is what the links of a node carry for a rank, W what the
+NICs of a node carry for its ranks, both at sustained rates (`link_rate`, `network_rate`).
+
+    ring           start + steps · hop + (wire + copy) / min(R, W)
+    direct         as ring in one step per phase: every pair has a link (mesh)
+    switch         start + S / R · n / (n - 1) / efficiency: the switch adds (NVLink SHARP)
+    tree           start + 2 (m - 1) · hop + 2 ⌈log2 N⌉ · network hop + 2 S / min(R, W)
+    hierarchical   reduce-scatter in a node, all-reduce of S / m over nodes, all-gather in a node
+    one-shot       start + (n - 1) S / R: every rank reads the data of all others
+    two-shot       start + hop + 2 (n - 1) / n · S / R: reduce-scatter, all-gather by direct reads
+
+A ring has 2 (n - 1) steps for an all-reduce and n - 1 for others; those that cross nodes cost a
+network hop. `wire` are the bytes a rank sends; `copy` those it copies to its own output. Two
+protocols are weighed for a ring: one that sends a flag with every word (short hops, about half of
+the bandwidth) and one that hands over whole slices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.arch.links import Placement
+
+FUNCTIONS: Final = {
+    "all_reduce": 2.0,
+    "all_gather": 1.0,
+    "reduce_scatter": 1.0,
+    "all_to_all": 1.0,
+    "broadcast": 0.0,
+    "reduce": 0.0,
+}
+"""Name -> how often (n - 1) / n of the bytes leave a rank; 0: all of them once."""
+
+PROTOCOLS: Final = ("flags", "slices")
+
+Known = Mapping[str, float]
+"""Coefficients of the family `collectives` by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Seconds of an algorithm: `latency` and the transfer, whose limits are `bounds`."""
+
+    algorithm: str
+    protocol: str
+    latency: float
+    bounds: Mapping[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Latency, and the slowest of the links that work at once."""
+        return self.latency + max(self.bounds.values())
+
+
+def wire(function: str, size: float, ranks: int) -> float:
+    """Bytes every rank sends, for `size` as nccl-tests counts it: the buffer that is reduced, the
+    whole of what is gathered or scattered."""
+    times = FUNCTIONS[function]
+    return size * (times * (ranks - 1) / ranks if times else 1.0)
+
+
+def link_rate(placement: Placement, ranks: int, known: Known) -> float:
+    """Sustained byte/s a rank sends to `ranks` - 1 others of its node."""
+    assert placement.fabric is not None
+    fraction = known[f"{placement.fabric.topology}_fraction"]
+    return placement.fabric.rate(ranks) * fraction
+
+
+def network_rate(placement: Placement, known: Known) -> float:
+    """Sustained byte/s of the NICs that belong to one rank."""
+    assert placement.network is not None
+    return placement.network.rate * known["network_fraction"]
+
+
+def library_estimates(
+    function: str, size: float, placement: Placement, known: Known
+) -> Iterator[Estimate]:
+    """The algorithms of NCCL and RCCL, of which the library takes the fastest."""
+    if function == "all_to_all":
+        yield _all_to_all(size, placement, known)
+        return
+    for protocol in PROTOCOLS:
+        yield _ring(function, size, placement, known, protocol)
+    if function != "all_reduce":
+        return
+    if placement.nodes > 1:
+        for protocol in PROTOCOLS:
+            yield _tree(size, placement, known, protocol)
+        if placement.local > 1:
+            yield hierarchical(size, placement, known)
+    elif placement.fabric and placement.fabric.reduces and placement.local > 2:
+        yield _switch(size, placement, known)
+
+
+def hierarchical(size: float, placement: Placement, known: Known) -> Estimate:
+    """All-reduce as reduce-scatter in a node, all-reduce over nodes, all-gather in a node."""
+    inner = Placement(placement.fabric, None, placement.local)
+    outer = Placement(None, placement.network, 1, placement.nodes)
+    parts = [
+        _fastest(function, share, where, known)
+        for function, share, where in (
+            ("reduce_scatter", size, inner),
+            ("all_reduce", size / placement.local, outer),
+            ("all_gather", size, inner),
+        )
+    ]
+    # Phases follow each other: their transfers add up under one bound.
+    total = sum(max(part.bounds.values()) for part in parts)
+    network = max(parts[1].bounds.values())
+    return Estimate(
+        "hierarchical",
+        parts[1].protocol,
+        sum(part.latency for part in parts) - 2 * known["start"],
+        {"network" if network > total / 2 else "links": total},
+    )
+
+
+def direct_reads(
+    size: float, placement: Placement, known: Known, *, shots: int, width: float = 1.0
+) -> Estimate:
+    """All-reduce of an engine: every rank reads from every other, in one step or in two.
+
+    `width` is the share of the bytes that a quantised all-reduce sends.
+    """
+    ranks = placement.local
+    sent = (ranks - 1) * size if shots == 1 else 2 * (ranks - 1) / ranks * size
+    assert placement.fabric is not None
+    rate = placement.fabric.rate(ranks) * known["read_fraction"]
+    latency = known["read_start"] + (shots - 1) * known["read_hop"]
+    name = ("one-shot", "two-shot")[shots - 1]
+    return Estimate(name, "reads", latency, {"links": sent * width / rate})
+
+
+def _fastest(function: str, size: float, placement: Placement, known: Known) -> Estimate:
+    found = (_ring(function, size, placement, known, protocol) for protocol in PROTOCOLS)
+    return min(found, key=lambda estimate: estimate.seconds)
+
+
+def _ring(
+    function: str, size: float, placement: Placement, known: Known, protocol: str
+) -> Estimate:
+    ranks, nodes = placement.ranks, placement.nodes
+    phases = 2 if function == "all_reduce" else 1
+    share = known["flag_fraction"] if protocol == "flags" else 1.0
+    hop, over = known[f"{protocol[:-1]}_hop"], known[f"{protocol[:-1]}_network_hop"]
+    steps = phases * (ranks - 1)
+    crossing = min(steps, phases * nodes) if nodes > 1 else 0
+    fabric = placement.fabric
+    direct = protocol == "flags" and nodes == 1 and fabric and fabric.topology == "mesh"
+    if direct:
+        steps = phases
+    sent = wire(function, size, ranks)
+    copied = size / ranks / phases * known["own_copy"] if FUNCTIONS[function] else 0.0
+    bounds = {}
+    if placement.local > 1:
+        rate = link_rate(placement, placement.local, known) * share
+        bounds["links"] = (sent + copied) / rate
+    if nodes > 1:
+        # A ring enters and leaves a node once: all NICs of the ranks of a node carry its bytes.
+        bounds["network"] = sent / (placement.local * network_rate(placement, known) * share)
+    latency = known["start"] + (steps - crossing) * hop + crossing * over
+    return Estimate("direct" if direct else "ring", protocol, latency, bounds)
+
+
+def _switch(size: float, placement: Placement, known: Known) -> Estimate:
+    rate = link_rate(placement, placement.local, known) * known["switch_efficiency"]
+    ranks = placement.local
+    bounds = {"links": size / rate * ranks / (ranks - 1)}
+    return Estimate("switch", "slices", known["switch_latency"], bounds)
+
+
+def _tree(size: float, placement: Placement, known: Known, protocol: str) -> Estimate:
+    """Up and down a tree of nodes, and a chain through the ranks of each."""
+    share = known["flag_fraction"] if protocol == "flags" else 1.0
+    hop, over = known[f"{protocol[:-1]}_hop"], known[f"{protocol[:-1]}_tree_hop"]
+    depth = math.ceil(math.log2(placement.nodes))
+    latency = known["start"] + 2 * (placement.local - 1) * hop + 2 * depth * over
+    bounds = {"network": 2 * size / (placement.local * network_rate(placement, known) * share)}
+    if placement.local > 1:
+        bounds["links"] = 2 * size / (link_rate(placement, placement.local, known) * share)
+    return Estimate("tree", protocol, latency, bounds)
+
+
+def _all_to_all(size: float, placement: Placement, known: Known) -> Estimate:
+    ranks, nodes, local = placement.ranks, placement.nodes, placement.local
+    bounds = {}
+    latency = known["exchange_start"]
+    if local > 1:
+        rate = link_rate(placement, local, known) * known["exchange_fraction"]
+        bounds["links"] = size * (local - 1) / ranks / rate
+    if nodes > 1:
+        bounds["network"] = size * (ranks - local) / ranks / network_rate(placement, known)
+        latency += known["flag_network_hop"]
+    return Estimate("all at once", "slices", latency, bounds)
+
+
+__all__ = [
+    "FUNCTIONS",
+    "PROTOCOLS",
+    "Estimate",
+    "Known",
+    "direct_reads",
+    "hierarchical",
+    "library_estimates",
+    "link_rate",
+    "network_rate",
+    "wire",
+]
