@@ -18,6 +18,7 @@ from typing import Any, Final
 import pandas as pd
 
 from calibration import hip_suite
+from calibration.datasets.hip_kernels import full_sizes
 from calibration.hip_program import HipProgram
 from wavecast import arch
 from wavecast.compile.parsing import parse_kernel
@@ -68,7 +69,7 @@ class Row:
 def rows(data: Path) -> list[Row]:
     """The measurements of all programs on a whole MI300A: mean times, of 51 runs each.
 
-    A size of `bfs` has several rows, one per degree of the graph, in the order of the suite.
+    Rows whose problem size is not known (`full_sizes`) are left out.
     """
     frame = pd.read_parquet(data / "hip_kernels_mi300a.parquet")
     found = [
@@ -77,19 +78,20 @@ def rows(data: Path) -> list[Row]:
     ]
     programs = {row.program for row in found}
     bench = pd.read_parquet(data / "microbench.parquet")
-    degrees: dict[str, int] = {}
+    labels, seconds = [], []
     for r in bench.to_dict("records"):
         program = str(r["metric"])
         given = re.search(r"problem_size=(.*?),iterations=\d+,avg_us=([\d.]+)", str(r["param"]))
         if given is None or program in programs or program not in hip_suite.PROGRAMS:
             continue
-        if r["device"] != "MI300A":
-            continue
-        size = given[1]
-        if program == "bfs":
-            nth = degrees[size] = degrees.get(size, -1) + 1
-            size = f"{size}_degree{hip_suite.BFS_DEGREES[nth]}"
-        found.append(Row(program, size, float(given[2]) * 1e-6, public=False))
+        if r["device"] == "MI300A":
+            labels.append((program, given[1]))
+            seconds.append(float(given[2]) * 1e-6)
+    found += [
+        Row(program, size, time, public=False)
+        for (program, _), size, time in zip(labels, full_sizes(labels), seconds, strict=True)
+        if size
+    ]
     return found
 
 

@@ -43,9 +43,9 @@ class Kernel:
 Step = Kernel | Copy | Fill | HostWait
 Steps = Iterator[Step]
 
-BFS_DEGREES = (4, 8, 16, 32)
-"""Mean degrees of the graphs `bfs` searches, in the order its rows have (run_all.sh of the suite);
-its output does not name them."""
+UNNAMED = {"bfs": (4, 8, 16, 32)}
+"""Program -> values of the argument that its output does not name, in the order in which
+`run_all.sh` of the suite runs them: the mean degree of a node."""
 
 
 def steps(program: str, size: str) -> list[Step]:
@@ -340,7 +340,7 @@ def _stencil2d(rows: int, columns: int) -> Steps:
     yield Kernel("StencilKernel", grid, (1, 64), (data, new, 16, 0.25, 0.15, 0.05))
 
 
-def _bfs(nodes: int, degree: int = 8) -> Steps:
+def _bfs(nodes: int, degree: int) -> Steps:
     """A random connected graph, searched from node 0, level by level."""
     starts, edges = _graph(nodes, degree)
     source_levels = np.full(nodes, 0xFFFFFFFF, np.uint32)
@@ -409,4 +409,4 @@ PROGRAMS: Mapping[str, tuple[str, Callable[..., Steps]]] = {
 }
 """Name in the data -> source file, and the steps for the numbers of its problem size."""
 
-__all__ = ["BFS_DEGREES", "PROGRAMS", "Kernel", "Step", "numbers", "source", "steps"]
+__all__ = ["PROGRAMS", "UNNAMED", "Kernel", "Step", "numbers", "source", "steps"]

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KIND = "hip"
-UNNAMED = {"bfs": (4, 8, 16, 32)}
-"""Program -> values of the argument that its label leaves out, in the order of `run_all.sh`: the
-mean degree of a node."""
 NO_SOURCES = "the programs' sources are needed (--sources, a checkout of sarchlab/mgpusim)"
 
 
@@ -63,14 +60,14 @@ class HipKernels(Importer):
 def full_sizes(labels: Sequence[tuple[str, str]]) -> list[str]:
     """The problem sizes of rows of program and label, in the order in which the suite ran them.
 
-    A program whose label leaves out an argument ran with each of its values (`UNNAMED`) in order.
-    Where a label does not occur once per value, what a row ran with is not known: its size is "".
+    A program whose label leaves out an argument ran with each of its values in order
+    (`hip_suite.UNNAMED`). Where a label does not occur once per value, what a row ran with is not known: its size is "".
     """
     counts, seen = Counter(labels), Counter[tuple[str, str]]()
     found = []
     for label in labels:
         program, size = label
-        values = UNNAMED.get(program, ())
+        values = hip_suite.UNNAMED.get(program, ())
         if values:
             known = counts[label] % len(values) == 0
             size = f"{size}_{values[seen[label] % len(values)]}" if known else ""

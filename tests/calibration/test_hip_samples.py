@@ -18,13 +18,15 @@ def test_rows_of_both_halves(tmp_path: Path) -> None:
         [{"kernel_name": "fir", "problem_size": "1024_taps8", "avg_ms": 0.005}]
     ).to_parquet(tmp_path / "hip_kernels_mi300a.parquet")
     param = "problem_size=nodes1024,iterations=51,avg_us={}"
-    bench = [{"device": "MI300A", "metric": "bfs", "param": param.format(n)} for n in (4, 3)]
+    bench = [{"device": "MI300A", "metric": "bfs", "param": param.format(n)} for n in (4, 3, 2, 1)]
     other = {"device": "MI300A restricted to 120 CU", "metric": "bfs", "param": param.format(5)}
     pd.DataFrame([*bench, other]).to_parquet(tmp_path / "microbench.parquet")
     assert rows(tmp_path) == [
         Row("fir", "1024_taps8", 5e-6, public=True),
-        Row("bfs", "nodes1024_degree4", 4e-6, public=False),
-        Row("bfs", "nodes1024_degree8", 3e-6, public=False),
+        Row("bfs", "nodes1024_4", 4e-6, public=False),
+        Row("bfs", "nodes1024_8", 3e-6, public=False),
+        Row("bfs", "nodes1024_16", 2e-6, public=False),
+        Row("bfs", "nodes1024_32", 1e-6, public=False),
     ]
 
 

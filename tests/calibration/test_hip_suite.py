@@ -23,7 +23,7 @@ SIZES = {
     "nbody": "256_particles", "bitonicsort": "1024", "fastwalshtransform": "512",
     "fft1D_512": "512_elements", "im2col": "N1_C1_8x8_k3x3", "conv2d": "N1_C1_8x8_k3x3_OC3",
     "matrixmultiplication": "32x32x32", "nw": "length=128",
-    "pagerank": "nodes64_sparsity0.5_priters2", "stencil2d": "64x64", "bfs": "nodes1024",
+    "pagerank": "nodes64_sparsity0.5_priters2", "stencil2d": "64x64", "bfs": "nodes1024_8",
 }  # fmt: skip
 
 
@@ -60,10 +60,15 @@ def test_many_diagonals_stand_for_all() -> None:
 
 
 def test_a_search_ends_with_a_level_that_finds_nothing() -> None:
-    steps = hip_suite.steps("bfs", "nodes1024")
+    steps = hip_suite.steps("bfs", "nodes1024_8")
     assert isinstance(steps[-2], HostWait)
     assert steps[-1] == Copy("d2h", 4)
     assert len(kernels("bfs")) > 3
+
+
+def test_a_search_needs_the_degree_of_its_graph() -> None:
+    with pytest.raises(UsageError, match="bfs has no problem size 'nodes1024'"):
+        hip_suite.steps("bfs", "nodes1024")
 
 
 def test_launches_know_what_others_touch() -> None:

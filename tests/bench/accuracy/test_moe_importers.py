@@ -57,6 +57,16 @@ def test_a_winner_is_the_layer_with_no_tile() -> None:
     assert case.labels == {"dtype": "fp8·fp8", "scaling": "per_Token", "part": "layer"}
 
 
+def test_a_board_that_a_row_does_not_state_is_not_guessed() -> None:
+    """Rows of AITER's first tuner name a target; of gfx942 there are boards with 80 and 304 CUs."""
+    for row in ({k: v for k, v in WINNER.items() if k != "cu_count"}, WINNER | {"cu_count": None}):
+        (case,) = cases(row)
+        assert (case.device, case.reason) == (
+            "",
+            "compute units of the gfx942 board are not stated",
+        )
+
+
 def test_of_winners_of_one_problem_the_fastest_counts() -> None:
     slow, fast = cases(WINNER, WINNER | {"time_us": 400.0})
     assert (slow.op, slow.reason) == (None, SUPERSEDED)

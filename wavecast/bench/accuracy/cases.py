@@ -82,6 +82,15 @@ def device_of(target: str, cu_count: float | str | None = None, name: str = "") 
     return _device_of(target, units if known else None, name)
 
 
+def stated_board(target: str, cu_count: float | str | None) -> tuple[str, str]:
+    """`device_of` for collections whose rows are from any board of a target: without `cu_count` the
+    id is "" and the second string the reason, since the default board would be a guess.
+    """
+    if not cu_count:
+        return "", f"compute units of the {target} board are not stated"
+    return device_of(target, cu_count)
+
+
 @cache
 def _device_of(target: str, cu_count: float | None, name: str) -> tuple[str, str]:
     if name:
@@ -103,4 +112,4 @@ def _device_of(target: str, cu_count: float | None, name: str) -> tuple[str, str
     return chosen.id, f"{chosen.id} or {others}" if others else ""
 
 
-__all__ = ["NO_TIME", "Case", "MeasuredFigure", "device_of"]
+__all__ = ["NO_TIME", "Case", "MeasuredFigure", "device_of", "stated_board"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.cases import Case, stated_board
 from wavecast.bench.accuracy.importers import aiter
 from wavecast.bench.accuracy.importers.base import Importer, each, rows, truth
 from wavecast.errors import WavecastError
@@ -36,12 +36,9 @@ class GemmTuned(Importer):
 
 
 def _case(row: Mapping[str, Any]) -> Case:
-    target = str(row.get("arch", ""))
-    device, unsure = device_of(target, row.get("cu_count"))
+    device, unsure = stated_board(str(row.get("arch", "")), row.get("cu_count"))
     dtype = canonical(str(row["dtype_a"]))
     op, reason = None, "" if device else unsure
-    if not row.get("cu_count"):
-        device, reason = "", f"compute units of the {target} board are not stated"
     try:
         op = _op(row, dtype)
     except WavecastError as error:

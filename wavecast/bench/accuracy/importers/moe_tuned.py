@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.cases import Case, device_of
+from wavecast.bench.accuracy.cases import Case, stated_board
 from wavecast.bench.accuracy.importers import aiter
 from wavecast.bench.accuracy.importers.base import Importer, each, rows, truth
 from wavecast.errors import WavecastError
@@ -107,7 +107,7 @@ def tile_of(kernel: str) -> tuple[int, int]:
 
 
 def _case(row: Mapping[str, Any]) -> Case:
-    device, unsure = device_of(str(row.get("arch", "")), row.get("cu_count"))
+    device, unsure = stated_board(str(row.get("arch", "")), row.get("cu_count"))
     part = PARTS.get(str(row["stage"]), "")
     op, reason = None, "" if device else unsure
     try:
