@@ -61,7 +61,8 @@ def full_sizes(labels: Sequence[tuple[str, str]]) -> list[str]:
     """The problem sizes of rows of program and label, in the order in which the suite ran them.
 
     A program whose label leaves out an argument ran with each of its values in order
-    (`hip_suite.UNNAMED`). Where a label does not occur once per value, what a row ran with is not known: its size is "".
+    (`hip_suite.UNNAMED`). Where a label does not occur once per value, what a row ran with is not
+    known: its size is "".
     """
     counts, seen = Counter(labels), Counter[tuple[str, str]]()
     found = []
