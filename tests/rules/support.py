@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from tests.analyze.support import DEVICES, code, descriptor, program
-from wavecast import analyze, arch, model, rules
+from wavecast import analyze, arch, rules
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
+from wavecast.model.roofline import roofline as roofline_of
+from wavecast.model.work import work as work_of
 from wavecast.rules import Finding, RuleInput
 
 LINE = SourceLocation("kernel.py", 7, 4)
@@ -60,7 +62,7 @@ def subject(
 ) -> RuleInput:
     """A subject with the roofline of its launch."""
     loaded = arch.load(device)
-    roofline = model.roofline(model.work(launch, analysis), loaded)
+    roofline = roofline_of(work_of(launch, analysis), loaded)
     return RuleInput(written, loaded, analysis, roofline, parsed, launch)
 
 

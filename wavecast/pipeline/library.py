@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wavecast import arch, model
+from wavecast import arch
 from wavecast.arch import Device
 from wavecast.errors import WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.model.chip import Chip
+from wavecast.model.roofline import roofline
 from wavecast.model.sequence import CallSequence
 from wavecast.pipeline.processes import map_unordered
 from wavecast.pipeline.result import Explanation
@@ -96,7 +97,7 @@ def surveyed(call: Call) -> Surveyed:
     name, sizes, selector = call
     operator, device = registry.operator(name), arch.load(selector)
     work = operator.work(**sizes)
-    roof = model.roofline(work, device)
+    roof = roofline(work, device)
     floor = roof.sustained_seconds or roof.floor_seconds
     try:
         with choice.watched() as decisions:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wavecast import model
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, NothingAnalysed, Unpredictable
 from wavecast.model.bounds import Roofline, Work
 from wavecast.model.ops import Op, op
 from wavecast.model.prediction import Prediction
+from wavecast.model.roofline import roofline
 from wavecast.pipeline.selection import Selection
 
 
@@ -63,7 +63,7 @@ def explain_operation(
 
 def _outlook(problem: Op, device: Device) -> Outlook:
     work = problem.work()
-    bound = model.roofline(work, device)
+    bound = roofline(work, device)
     try:
         _check_fits(problem, work, device)
         return Outlook(problem, device, bound, problem.predict(device))

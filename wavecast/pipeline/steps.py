@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from wavecast import analyze, model, rules
+from wavecast import analyze, rules
 from wavecast.arch import Device
 from wavecast.compile import nvidia
 from wavecast.compile.codeobject import CodeObject, Launch
@@ -13,6 +13,8 @@ from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError
 from wavecast.isa.program import Program
 from wavecast.model.profile import LaunchProfile
+from wavecast.model.roofline import roofline as roofline_of
+from wavecast.model.work import work as work_of
 from wavecast.pipeline.fixing import Fixing, with_outcomes
 from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.result import Explanation
@@ -69,7 +71,7 @@ def explain_launch(
         analysis = analyze.analyze_nvidia(code, device, launch, kernel)
     else:
         analysis = analyze.analyze(code, device, kernel.program, kernel.descriptor, launch)
-    work = model.work(
+    work = work_of(
         launch,
         analysis,
         given_flops=given.flops,
@@ -78,7 +80,7 @@ def explain_launch(
         flops_hint=given.flops_hint or None,
         replication=replication(code),
     )
-    roofline = model.roofline(work, device)
+    roofline = roofline_of(work, device)
     stated = launch if all(launch.grid) else None
     subject = RuleInput(
         code,
