@@ -13,14 +13,19 @@ from wavecast.errors import NothingAnalysed
 from wavecast.report import systems as report
 from wavecast.systems import answer as answers
 from wavecast.systems.answer import Deployment, ModelAnswer, ServingAnswer
+from wavecast.systems.changes import parse
 from wavecast.systems.parallel import Parallelism
+from wavecast.systems.whatif import ModelWhatIf
+from wavecast.systems.whatif import what_if as predict_changes
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReport:
-    """A model on one system or several: `answers`, one per system. Notebooks show it."""
+    """A model on one system or several: `answers`, one per system, and `what_ifs`, one per system
+    where changes were asked for. Notebooks show it."""
 
     answers: tuple[ModelAnswer, ...]
+    what_ifs: tuple[ModelWhatIf, ...] = ()
 
     @property
     def servings(self) -> tuple[ServingAnswer, ...]:
@@ -29,11 +34,11 @@ class ModelReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, schema `wavecast.system/1`."""
-        return report.document(self.answers)
+        return report.document(self.answers, what_ifs=self.what_ifs)
 
     def json(self) -> str:
         """`to_dict` as JSON text."""
-        return report.dumps(self.answers)
+        return report.dumps(self.answers, what_ifs=self.what_ifs)
 
     def _repr_html_(self) -> str:
         from wavecast.report import systems_html
@@ -47,7 +52,7 @@ class ModelReport:
         from rich.console import Console
 
         out = StringIO()
-        report.render(self.answers, Console(file=out, width=100))
+        report.render(self.answers, Console(file=out, width=100), what_ifs=self.what_ifs)
         return out.getvalue()
 
 
@@ -77,6 +82,7 @@ def model(
     output: int = 1024,
     concurrency: int | Sequence[int] = (1, 16, 64),
     requests: int | None = None,
+    what_if: str = "",
     arch_files: Sequence[str | Path] = (),
 ) -> ModelReport:
     """Predict how a model is served on machines, without a GPU.
@@ -85,7 +91,8 @@ def model(
     --list`; `system` names machines (`"8xMI300X,8xH200"` or a list). `tp`, `dp` and `ep` are the
     GPUs that divide every layer (all that the replicas leave), the replicas, and the GPUs that
     divide the experts. `prompt` and `output` are tokens, `concurrency` requests at once. Formats
-    are those of the checkpoint unless given.
+    are those of the checkpoint unless given. `what_if` names changes to predict as well:
+    `"hbm*1.5; attention free; tp 4"`.
 
     A model that does not fit is an answer with `why_not` and without servings. Raises UnknownName
     for a name that is not known, UsageError for sizes that do not divide or a field of the
@@ -93,7 +100,9 @@ def model(
     """
     at_once = (concurrency,) if isinstance(concurrency, int) else tuple(concurrency)
     asked = answers.loads(prompt, output, concurrency=at_once, requests=requests)
-    found = []
+    changes = parse(what_if) if what_if else ()
+    found: list[ModelAnswer] = []
+    changed: list[ModelWhatIf] = []
     for selector in system.split(",") if isinstance(system, str) else system:
         machine = find_system(selector, arch_files)
         parallel = Parallelism.filling(
@@ -102,8 +111,12 @@ def model(
         deployment = Deployment(
             dtype=dtype, cache=kv_dtype, attention=attention_dtype, parallel=parallel, engine=engine
         )
-        found.append(answers.answer(name, machine, deployment, asked))
-    return ModelReport(tuple(found))
+        if changes:
+            changed.append(predict_changes(name, machine, deployment, asked, changes))
+            found.append(changed[-1].before)
+        else:
+            found.append(answers.answer(name, machine, deployment, asked))
+    return ModelReport(tuple(found), tuple(changed))
 
 
 def serve(

@@ -39,6 +39,23 @@ def test_json_follows_its_schema(capsys) -> None:
         assert device == pytest.approx(serving["decode"]["device"])
 
 
+def test_changes_are_a_table(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    changes = ("--what-if", "hbm*1.5; attention free; tp 3", "--requests", "8", "--out", "64")
+    code, out, err = call(capsys, *RUN, *changes)
+    assert (code, err) == (0, "")
+    assert "what if, 4 at once" in out
+    assert "tp 3: TP3 takes 3 GPUs" in out
+    assert max(map(len, out.splitlines())) <= 80
+    code, out, _ = call(capsys, *RUN, *changes, "--format", "json")
+    document = json.loads(out)
+    jsonschema.validate(document, json_schema(SystemDocument))
+    (found,) = document["what_if"]
+    assert [change["change"] for change in found["changes"]] == changes[1].split("; ")
+    speedup = found["changes"][0]["servings"][2]["tpot_speedup"]
+    assert 1 < speedup["low"] < speedup["value"] < speedup["high"] < 1.5
+
+
 def test_a_model_that_does_not_fit(capsys) -> None:
     code, out, err = call(capsys, "model", "DeepSeek-R1", "--system", "mi300x,8xMI300X")
     assert code == 0
@@ -63,6 +80,8 @@ def test_known_models_are_listed(capsys) -> None:
         (["Llama-3.1-8B", "--system", "3xRX7900XTX"], "a node has 1 to 1 rx7900xtx, not 3"),
         (["Llama-3.1-8B", "--tp", "16"], "TP16 takes 16 GPUs"),
         (["Llama-3.1-8B", "--engine", "other"], "unknown engine 'other'"),
+        (["Llama-3.1-8B", "--what-if", "atention free"], "unknown part of a model or chip"),
+        (["Llama-3.1-8B", "--what-if", "hbm"], "'hbm' is not a change"),
         (["Llama-3.1-8B", "--dtype", "fp3"], "unknown format of weights 'fp3'"),
         (["Llama-3.1-8B", "--kv-dtype", "int2"], "unknown dtype of keys and values"),
         (["Llama-3.1-8B", "--concurrency", "4..1"], "is not like 1,4,16 or 4..256"),

@@ -49,6 +49,8 @@ class Counts(click.ParamType):
 
     wavecast model ./config.json --system 8xMI355X,8xH200 --tp 8 --in 8192 --out 1024
 
+    wavecast model gpt-oss-120b --system 8xMI355X --what-if "hbm*1.5; attention free; tp 4"
+
     wavecast model --list
     """,
 )
@@ -81,6 +83,8 @@ class Counts(click.ParamType):
               help="Requests per second at random times, instead of --concurrency.")  # fmt: skip
 @click.option("--requests", type=count(1, 1 << 20), default=None, show_default="ten per concurrent",
               help="Requests to simulate.")  # fmt: skip
+@click.option("--what-if", "changes", default="", metavar="CHANGE[;CHANGE]",
+              help='Predict changes: "hbm*1.5; attention free; tp 4; host 0".')  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
@@ -103,6 +107,7 @@ def command(
     concurrency: tuple[int, ...] | None,
     rate: float | None,
     requests: int | None,
+    changes: str,
     detail: str,
     format_: str,
 ) -> int:
@@ -120,11 +125,15 @@ def command(
     if rate is not None and concurrency is not None:
         raise UsageError("--concurrency and --rate exclude each other")
     from wavecast.arch.systems import system
-    from wavecast.systems.answer import Deployment, answer, loads
+    from wavecast.systems.answer import Deployment, ModelAnswer, answer, loads
+    from wavecast.systems.changes import parse
     from wavecast.systems.parallel import Parallelism
+    from wavecast.systems.whatif import ModelWhatIf, what_if
 
     asked = loads(prompt, output, concurrency=concurrency or (), rate=rate, requests=requests)
-    answers = []
+    parsed = parse(changes) if changes else ()
+    answers: list[ModelAnswer] = []
+    what_ifs: list[ModelWhatIf] = []
     for selector in systems.split(","):
         machine = system(selector, arch_files)
         parallel = Parallelism.filling(
@@ -137,12 +146,17 @@ def command(
             parallel=parallel,
             engine=engine,
         )
-        answers.append(answer(name, machine, deployment, asked))
+        if parsed:
+            what_ifs.append(what_if(name, machine, deployment, asked, parsed))
+            answers.append(what_ifs[-1].before)
+        else:
+            answers.append(answer(name, machine, deployment, asked))
     if format_ == "json":
         streams.as_document(sys.stdout)
-        click.echo(report.dumps(answers))
+        click.echo(report.dumps(answers, what_ifs=what_ifs))
     else:
-        report.render(answers, streams.console(highlight=False), detail=detail)
+        console = streams.console(highlight=False)
+        report.render(answers, console, detail=detail, what_ifs=what_ifs)
     if not any(found.servings for found in answers):
         raise NothingAnalysed("the model fits none of the systems")
     return 0

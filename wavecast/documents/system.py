@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Positive, Share, doc
+from wavecast.documents.system_changes import ModelWhatIfJson
 
 
 class IntervalJson(JsonObject):
@@ -107,3 +108,4 @@ class SystemDocument(JsonObject, tag_field="schema", tag="wavecast.system/1"):
 
     wavecast: Annotated[str, doc("version that wrote the document")]
     models: Annotated[list[ModelJson], doc("systems in the order that was asked for")]
+    what_if: Annotated[list[ModelWhatIfJson], doc("changes, an entry per system")]

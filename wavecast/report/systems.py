@@ -22,7 +22,7 @@ from wavecast.documents.system import (
     StepKernelJson,
     SystemDocument,
 )
-from wavecast.report import systems_words, units
+from wavecast.report import systems_changes, systems_words, units
 from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
@@ -30,25 +30,39 @@ if TYPE_CHECKING:
     from wavecast.systems.answer import ModelAnswer, ServingAnswer
     from wavecast.systems.intervals import Interval
     from wavecast.systems.step import LayerKernel
+    from wavecast.systems.whatif import ModelWhatIf
 
 _KERNELS = 8
 """Kernels of a step that the text shows unless asked for all."""
 
 
-def document(answers: Sequence[ModelAnswer]) -> dict[str, Any]:
+def document(
+    answers: Sequence[ModelAnswer], *, what_ifs: Sequence[ModelWhatIf] = ()
+) -> dict[str, Any]:
     """The answers as plain dicts, lists, strings and numbers."""
     return base.values(
-        SystemDocument(wavecast=__version__, models=[_model(answer) for answer in answers])
+        SystemDocument(
+            wavecast=__version__,
+            models=[_model(answer) for answer in answers],
+            what_if=[systems_changes.entry(found) for found in what_ifs],
+        )
     )
 
 
-def dumps(answers: Sequence[ModelAnswer]) -> str:
+def dumps(answers: Sequence[ModelAnswer], *, what_ifs: Sequence[ModelWhatIf] = ()) -> str:
     """The document as JSON text."""
-    return base.dumps(document(answers), indent=2)
+    return base.dumps(document(answers, what_ifs=what_ifs), indent=2)
 
 
-def render(answers: Sequence[ModelAnswer], console: Console, *, detail: str = "normal") -> None:
+def render(
+    answers: Sequence[ModelAnswer],
+    console: Console,
+    *,
+    detail: str = "normal",
+    what_ifs: Sequence[ModelWhatIf] = (),
+) -> None:
     """Print the answers; `brief` stops after the figures of serving, `full` shows every kernel."""
+    changes = {id(found.before): found for found in what_ifs}
     for answer in answers:
         _head(answer, console)
         if answer.why_not:
@@ -67,6 +81,8 @@ def render(answers: Sequence[ModelAnswer], console: Console, *, detail: str = "n
         for note in answer.notes:
             console.print(Text.assemble(("note ", "cyan"), safe(note)))
         console.print()
+        if id(answer) in changes:
+            systems_changes.render(changes[id(answer)], console, detail=detail)
 
 
 def _head(answer: ModelAnswer, console: Console) -> None:

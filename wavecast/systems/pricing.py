@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
 
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, Unpredictable, UsageError
@@ -27,16 +29,30 @@ class Priced:
     bounded: str = ""
 
 
-class Prices:
-    """The times of operations on one device; equal ones are predicted once.
+_DEVICES: Final = 16
+_OPERATIONS: Final = 1 << 16
+"""Devices, and operations of each, whose predictions a process keeps."""
 
-    `scale` has factors of times by the name of a kernel, else of its module.
+
+@lru_cache(maxsize=_DEVICES)
+def _predictions(device: Device) -> dict[Op, Prediction | Priced]:
+    """What was predicted for a device so far, by all models and deployments of this process."""
+    del device
+    return {}
+
+
+class Prices:
+    """The times of operations on one device; equal ones are predicted once per process.
+
+    `scale` has factors of times by the name of a kernel, else of its module. `bounded` says why
+    the time of a kernel is only a bound, by its name: all that were asked for.
     """
 
     def __init__(self, device: Device, scale: Mapping[str, float] | None = None) -> None:
         self.device = device
+        self.bounded: dict[str, str] = {}
         self._scale = scale or {}
-        self._known: dict[Op, Prediction | Priced] = {}
+        self._known = _predictions(device)
 
     def of(self, node: Node) -> Priced:
         """The time of a kernel. Raises MissingFact where not even its bound is known."""
@@ -54,8 +70,11 @@ class Prices:
                 found = node.op.predict(self.device)
             except (MissingFact, Unpredictable, UsageError) as error:
                 found = self._bound(node, error.message)
+            if len(self._known) >= _OPERATIONS:
+                self._known.clear()
             self._known[node.op] = found
         if isinstance(found, Priced):
+            self.bounded[node.name] = found.bounded
             return Priced(
                 node,
                 found.seconds,
@@ -67,12 +86,6 @@ class Prices:
             )
         kernel = str(found.assumed.get("library") or found.assumed.get("kernel") or node.op.kind)
         return Priced(node, found.seconds, found.low, found.high, found.limiter, kernel)
-
-    @property
-    def bounded(self) -> dict[str, str]:
-        """Why the time of a kernel is only a bound, by its name: all that were asked for."""
-        found = (price for price in self._known.values() if isinstance(price, Priced))
-        return {price.node.name: price.bounded for price in found}
 
     def _bound(self, node: Node, why: str) -> Priced:
         limit = roofline(node.op.work(), self.device)

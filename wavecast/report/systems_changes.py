@@ -1,0 +1,124 @@
+"""What-ifs of models on systems as text and JSON: figures before and after each change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.documents.system_changes import (
+    ChangedServingJson,
+    ModelChangeJson,
+    ModelWhatIfJson,
+    SpeedupJson,
+)
+from wavecast.report import systems_words, units
+from wavecast.report.terminal_text import safe
+
+if TYPE_CHECKING:
+    from wavecast.systems.whatif import ChangedModel, ChangedServing, ModelWhatIf, Speedup
+
+_LONGEST = 28
+"""Characters of a change in the table."""
+
+
+def render(found: ModelWhatIf, console: Console, *, detail: str = "normal") -> None:
+    """Print a table of before and after, for the last load or with `full` for each."""
+    numbers = range(len(found.before.servings))
+    for number in numbers if detail == "full" else numbers[-1:]:
+        console.print(_table(found, number))
+    for changed in _rows(found):
+        if changed.why_not:
+            console.print(Text(f"  {safe(changed.change.text)}: {safe(changed.why_not)}", "red"))
+    if found.before.servings:
+        note = "  before / after; 80 % intervals: kernels that did not change err equally in both"
+        console.print(Text(note, style="dim"))
+    console.print()
+
+
+def _table(found: ModelWhatIf, number: int) -> Table:
+    before = found.before.servings[number]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(f"  what if, {systems_words.load(before.load)}", no_wrap=True)
+    for title in ("TTFT", "TPOT", "speedup", "80 %", "tok/s/GPU", "speedup"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_row(
+        "  before",
+        units.seconds(before.ttft.value),
+        units.seconds(before.tpot.value),
+        "",
+        "",
+        systems_words.rate(before.output_rate.value / found.before.parallel.gpus),
+        "",
+    )
+    for changed in _rows(found):
+        if changed.servings and changed.answer is not None:
+            table.add_row(*_cells(found, changed, changed.servings[number]))
+    return table
+
+
+def _cells(
+    found: ModelWhatIf, changed: ChangedModel, serving: ChangedServing
+) -> tuple[str | Text, ...]:
+    assert changed.answer is not None
+    name = "all together" if changed is found.together else safe(changed.change.text)
+    per_gpu = serving.after.output_rate.value / changed.answer.parallel.gpus
+    return (
+        f"  {name if len(name) <= _LONGEST else name[: _LONGEST - 3] + '...'}",
+        units.seconds(serving.after.ttft.value),
+        units.seconds(serving.after.tpot.value),
+        _times(serving.tpot),
+        f"{serving.tpot.low:.2f}–{serving.tpot.high:.2f}",
+        systems_words.rate(per_gpu),
+        _times(serving.rate_per_gpu),
+    )
+
+
+def _times(speedup: Speedup) -> Text:
+    style = "green" if speedup.low > 1 else "red" if speedup.high < 1 else ""
+    return Text(f"{speedup.value:.2f}x", style=style)
+
+
+def _rows(found: ModelWhatIf) -> tuple[ChangedModel, ...]:
+    return (*found.changes, *([found.together] if found.together else []))
+
+
+def entry(found: ModelWhatIf) -> ModelWhatIfJson:
+    """The part of the document."""
+    return ModelWhatIfJson(
+        system=found.before.system.name,
+        parallelism=str(found.before.parallel),
+        changes=[_change(changed) for changed in found.changes],
+        together=None if found.together is None else _change(found.together),
+    )
+
+
+def _change(changed: ChangedModel) -> ModelChangeJson:
+    after = changed.answer
+    return ModelChangeJson(
+        change=changed.change.text,
+        why_not=changed.why_not,
+        parallelism="" if after is None else str(after.parallel),
+        servings=[_serving(serving) for serving in changed.servings],
+    )
+
+
+def _serving(serving: ChangedServing) -> ChangedServingJson:
+    return ChangedServingJson(
+        concurrency=serving.after.load.concurrency,
+        rate=serving.after.load.rate,
+        ttft_before=serving.before.ttft.value,
+        ttft_after=serving.after.ttft.value,
+        ttft_speedup=SpeedupJson.of(serving.ttft),
+        tpot_before=serving.before.tpot.value,
+        tpot_after=serving.after.tpot.value,
+        tpot_speedup=SpeedupJson.of(serving.tpot),
+        output_rate_before=serving.before.output_rate.value,
+        output_rate_after=serving.after.output_rate.value,
+        rate_per_gpu_speedup=SpeedupJson.of(serving.rate_per_gpu),
+    )
+
+
+__all__ = ["entry", "render"]

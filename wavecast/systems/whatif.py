@@ -1,0 +1,171 @@
+"""What a change of a deployed model is worth, end to end: both deployments are predicted.
+
+A speedup has an interval from the errors of the kernels. The same predictors are used before and
+after, so an error of a module is in both times and partly cancels: with a factor f on the seconds
+of one module, from the low to the high end of its interval,
+
+    speedup(f) = (before + (f - 1) module before) / (after + (f - 1) module after)
+
+and modules err independently. Where a change does not touch a module, its error only dilutes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wavecast.arch.systems import System
+from wavecast.errors import WavecastError
+from wavecast.systems.answer import Deployment, ModelAnswer, ServingAnswer, answer
+from wavecast.systems.changes import ModelChange, check_names, together
+from wavecast.systems.graph import MODULES
+from wavecast.systems.serving import Load
+from wavecast.systems.step import LayerKernel, StepTime
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """A time before over the time after a change, with its 80 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedServing:
+    """A load after a change: speedups of the times, and of the output tokens per second of one
+    GPU."""
+
+    before: ServingAnswer
+    after: ServingAnswer
+    ttft: Speedup
+    tpot: Speedup
+    rate_per_gpu: Speedup
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedModel:
+    """A change and what it does: one entry of `servings` per load. `why_not` says why there are
+    none, else it is empty."""
+
+    change: ModelChange
+    answer: ModelAnswer | None
+    servings: tuple[ChangedServing, ...]
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWhatIf:
+    """A deployed model and changes of it: each by itself, then all `together` if there are
+    several."""
+
+    before: ModelAnswer
+    changes: tuple[ChangedModel, ...]
+    together: ChangedModel | None
+
+
+def what_if(
+    selector: str,
+    system: System,
+    deployment: Deployment,
+    loads: tuple[Load, ...],
+    changes: Sequence[ModelChange],
+) -> ModelWhatIf:
+    """Predict a model before and after changes.
+
+    Raises UnknownName for a change of a module or kernel that no step has, and as `answer` for the
+    deployment without changes. A change that is impossible is a `ChangedModel` with a reason.
+    """
+    before = answer(selector, system, deployment, loads)
+    check_names(changes, names(before))
+
+    def changed(change: ModelChange) -> ChangedModel:
+        return predict(selector, system, deployment, loads, before, change)
+
+    every = changed(together(changes)) if len(changes) > 1 else None
+    return ModelWhatIf(before, tuple(map(changed, changes)), every)
+
+
+def names(found: ModelAnswer) -> tuple[str, ...]:
+    """The modules and kernels of the steps of an answer."""
+    kernels = (k for s in found.servings for k in (*s.kernels, *s.prefill_kernels))
+    return tuple(dict.fromkeys([*MODULES, *(kernel.priced.node.name for kernel in kernels)]))
+
+
+def predict(
+    selector: str,
+    system: System,
+    deployment: Deployment,
+    loads: tuple[Load, ...],
+    before: ModelAnswer,
+    change: ModelChange,
+) -> ChangedModel:
+    """A change of a deployment whose answer to the loads is `before`."""
+    try:
+        after = answer(selector, *change.applied(system, deployment), loads)
+    except WavecastError as error:
+        return ChangedModel(change, None, (), error.message)
+    if after.why_not or before.why_not:
+        return ChangedModel(change, after, (), after.why_not or "it does not fit before the change")
+    pairs = zip(before.servings, after.servings, strict=True)
+    gpus = before.parallel.gpus / after.parallel.gpus
+    return ChangedModel(change, after, tuple(_compared(old, new, gpus) for old, new in pairs))
+
+
+def _compared(before: ServingAnswer, after: ServingAnswer, gpus: float) -> ChangedServing:
+    decode = (before.decode, before.kernels), (after.decode, after.kernels)
+    prefill = (before.prefill, before.prefill_kernels), (after.prefill, after.prefill_kernels)
+    rate = _speedup(1 / before.output_rate.value, 1 / after.output_rate.value, *decode)
+    return ChangedServing(
+        before,
+        after,
+        ttft=_speedup(before.ttft.value, after.ttft.value, *prefill),
+        tpot=_speedup(before.tpot.value, after.tpot.value, *decode),
+        rate_per_gpu=Speedup(rate.value * gpus, rate.low * gpus, rate.high * gpus),
+    )
+
+
+_Steps = tuple[StepTime, Sequence[LayerKernel]]
+
+
+def _speedup(before: float, after: float, old: _Steps, new: _Steps) -> Speedup:
+    """Of two times whose composition is that of a step each."""
+    value = before / after
+    was, now = _shares(*old), _shares(*new)
+    below = above = 0.0
+    for module, (share, low, high) in was.items():
+        new_share = now.get(module, (0.0, 1.0, 1.0))[0]
+        ends = []
+        for factor in (low, high):
+            top, bottom = 1 + (factor - 1) * share, 1 + (factor - 1) * new_share
+            ends.append(math.log(top / bottom))
+        below, above = math.hypot(below, min(0.0, *ends)), math.hypot(above, max(0.0, *ends))
+    return Speedup(value, value * math.exp(-below), value * math.exp(above))
+
+
+def _shares(step: StepTime, kernels: Sequence[LayerKernel]) -> Mapping[str, tuple[float, ...]]:
+    """Module -> its share of a step, and the ends of its interval over its seconds."""
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for kernel in kernels:
+        total = sums[kernel.priced.node.module]
+        for index, name in enumerate(("seconds", "low", "high")):
+            total[index] += getattr(kernel.priced, name) * kernel.count
+    return {
+        module: (min(1.0, seconds / step.seconds), low / seconds, high / seconds)
+        for module, (seconds, low, high) in sums.items()
+        if seconds
+    }
+
+
+__all__ = [
+    "ChangedModel",
+    "ChangedServing",
+    "ModelWhatIf",
+    "Speedup",
+    "names",
+    "predict",
+    "what_if",
+]
