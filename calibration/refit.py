@@ -42,7 +42,7 @@ def files_of(command: str) -> tuple[str, ...]:
 def learned_scopes(left_out: Sequence[str], remaining: Sequence[str]) -> set[str]:
     """The scopes of coefficients that only left-out devices (ids) belong to."""
     gone, kept = (
-        {scope for name in names for scope in coefficients.scopes(arch.load(name))[:3]}
+        {scope for name in names for scope in coefficients.scopes(arch.load(name))[:-1]}
         for names in (left_out, remaining)
     )
     return gone - kept
@@ -56,13 +56,11 @@ def forgotten(
     of those named after the other `libraries`."""
     found = {}
     for name, row in rows.items():
-        if row.status not in LEARNED:
-            continue
         for scope in row.values.keys() & scopes:
-            if "default" in row.values:
+            if "default" in row.values and row.status_in(scope) in LEARNED:
                 found[f"{name}@{scope}"] = row.values["default"]
         parts = name.split("_")
-        if own := gone & set(parts):
+        if row.status in LEARNED and (own := gone & set(parts)):
             same = [
                 "_".join(library if part in own else part for part in parts)
                 for library in sorted(libraries)

@@ -58,6 +58,24 @@ def test_coefficients_that_only_what_is_left_out_tells_of_are_forgotten() -> Non
     assert refit.learned_scopes(["mi300x", "mi308x"], ["mi355x"]) >= {"mi300x", "gfx942", "cdna3"}
 
 
+def test_values_of_a_vendor_are_forgotten_unless_they_were_guessed() -> None:
+    """NVIDIA's values were measured on H100: without it nothing tells of them. Guesses stay."""
+    scopes = refit.learned_scopes(["h100_sxm"], ["mi300x"])
+    assert {"nvidia", "hopper"} <= scopes
+    assert "nvidia" not in refit.learned_scopes(["h100_sxm"], ["b200"])
+    row = '[call]\nunit = "s"\nmeaning = "m"\nsource = "x"\nstatus = "fitted"\n%s'
+    row += "default = 1\nnvidia = 2"
+    fitted = coefficients.read("gemm", row % "")
+    assert refit.forgotten(fitted, scopes, set(), set()) == {"call@nvidia": 1.0}
+    guessed = coefficients.read("gemm", row % 'statuses = { nvidia = "guessed" }\n')
+    assert refit.forgotten(guessed, scopes, set(), set()) == {}
+    assert guessed["call"].status_in("nvidia") == "guessed"
+    assert guessed["call"].status_in("default") == "fitted"
+    for wrong in ('{ amd = "guessed" }', '{ nvidia = "sure" }', '"guessed"'):
+        with pytest.raises(ValueError, match=r"gemm\.toml, call"):
+            coefficients.read("gemm", row % f"statuses = {wrong}\n")
+
+
 def test_coefficients_change_in_the_copy_only() -> None:
     before = (refit.ROOT / "wavecast/model/coefficients/gemm.toml").read_text()
     with refit.sources() as copy:

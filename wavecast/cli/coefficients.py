@@ -33,7 +33,7 @@ def command(families: tuple[str, ...], form: str) -> None:
             click.echo(name)
             for row in family:
                 unit = "" if row.unit == "1" else f" {row.unit}"
-                click.echo(f"  {row.name} = {_values(row)}{unit} ({row.status}): {row.meaning}")
+                click.echo(f"  {row.name} = {_values(row)}{unit} ({_statuses(row)}): {row.meaning}")
 
 
 def markdown(chosen: dict[str, tuple[Coefficient, ...]]) -> str:
@@ -49,7 +49,7 @@ def markdown(chosen: dict[str, tuple[Coefficient, ...]]) -> str:
         parts.append(f"\n## {name}\n\n| name | value | unit | meaning | status | source |")
         parts.append("|---|---|---|---|---|---|")
         for row in family:
-            cells = (row.name, _values(row), row.unit, row.meaning, row.status, row.source)
+            cells = (row.name, _values(row), row.unit, row.meaning, _statuses(row), row.source)
             parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(parts) + "\n"
 
@@ -61,6 +61,10 @@ def _values(row: Coefficient) -> str:
     )
 
 
+def _statuses(row: Coefficient) -> str:
+    return ", ".join([row.status, *(f"{scope} {own}" for scope, own in row.statuses.items())])
+
+
 def _document(row: Coefficient) -> dict[str, object]:
     return {
         "family": row.family,
@@ -69,5 +73,6 @@ def _document(row: Coefficient) -> dict[str, object]:
         "unit": row.unit,
         "meaning": row.meaning,
         "status": row.status,
+        "statuses": dict(row.statuses),
         "source": row.source,
     }

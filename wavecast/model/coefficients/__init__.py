@@ -12,7 +12,8 @@ A file is a family, a table in it a coefficient:
 
 A value belongs to a scope: a device (`mi355x`), a target (`gfx950`), a generation (`cdna4`), a
 vendor (`amd`) or `default`, looked up in that order. A device whose own scopes have none gets the
-default: the prediction for a chip nobody calibrated.
+default: the prediction for a chip nobody calibrated. `statuses = { nvidia = "guessed" }` names
+scopes whose value has another status than the row.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _FIELDS = ("unit", "meaning", "status", "source")
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """One number of the model. `values` is by scope."""
+    """One number of the model. `values` is by scope; `statuses` has the scopes whose value has
+    another status than `status`."""
 
     family: str
     name: str
@@ -41,6 +43,7 @@ class Coefficient:
     status: str
     source: str
     values: Mapping[str, float]
+    statuses: Mapping[str, str]
 
     def of(self, device: Device) -> float:
         """The value for a device. Raises MissingFact when no scope of the device has one."""
@@ -52,6 +55,10 @@ class Coefficient:
     def scope(self, device: Device) -> str | None:
         """The scope whose value holds for a device, None when there is none."""
         return next((name for name in scopes(device) if name in self.values), None)
+
+    def status_in(self, scope: str) -> str:
+        """The status of the value of a scope."""
+        return self.statuses.get(scope, self.status)
 
 
 def scopes(device: Device) -> tuple[str, ...]:
@@ -103,8 +110,10 @@ def _coefficient(family_name: str, name: str, row: dict[str, object]) -> Coeffic
         if not isinstance(text, str):
             raise ValueError(f"{where}: {field} is missing")
         texts[field] = text
-    if texts["status"] not in STATUSES:
-        raise ValueError(f"{where}: no status {texts['status']!r}")
+    statuses = _statuses(where, row)
+    for status in (texts["status"], *statuses.values()):
+        if status not in STATUSES:
+            raise ValueError(f"{where}: no status {status!r}")
     numbers = {}
     for scope, value in row.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -112,7 +121,16 @@ def _coefficient(family_name: str, name: str, row: dict[str, object]) -> Coeffic
         numbers[scope] = float(value)
     if not numbers:
         raise ValueError(f"{where}: no value")
-    return Coefficient(family_name, name, values=numbers, **texts)
+    if unknown := statuses.keys() - numbers.keys():
+        raise ValueError(f"{where}: a status but no value of {min(unknown)}")
+    return Coefficient(family_name, name, values=numbers, statuses=statuses, **texts)
+
+
+def _statuses(where: str, row: dict[str, object]) -> dict[str, str]:
+    found = row.pop("statuses", {})
+    if not isinstance(found, dict):
+        raise ValueError(f"{where}: statuses is not a table of scopes")
+    return {str(scope): str(status) for scope, status in found.items()}
 
 
 __all__ = ["Coefficient", "coefficient", "families", "family", "read", "scopes", "values"]
