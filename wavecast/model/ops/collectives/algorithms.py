@@ -121,19 +121,34 @@ def hierarchical(size: float, placement: Placement, known: Known) -> Estimate:
 
 
 def direct_reads(
-    size: float, placement: Placement, known: Known, *, shots: int, width: float = 1.0
+    size: float,
+    placement: Placement,
+    known: Known,
+    *,
+    shots: int,
+    width: float = 1.0,
+    blocks: int = 0,
 ) -> Estimate:
     """All-reduce of an engine: every rank reads from every other, in one step or in two.
 
-    `width` is the share of the bytes that a quantised all-reduce sends.
+    `width` is the share of the bytes that a quantised all-reduce sends, `blocks` the number of
+    workgroups that read (0: enough).
     """
     ranks = placement.local
-    sent = (ranks - 1) * size if shots == 1 else 2 * (ranks - 1) / ranks * size
+    sent = width * size * ((ranks - 1) if shots == 1 else 2 * (ranks - 1) / ranks)
     assert placement.fabric is not None
-    rate = placement.fabric.rate(ranks) * known["read_fraction"]
+    bounds = {"links": sent / (placement.fabric.rate(ranks) * known["read_fraction"])}
+    if blocks:
+        bounds["channels"] = sent / (blocks * known["read_block_bandwidth"])
     latency = known["read_start"] + (shots - 1) * known["read_hop"]
-    name = ("one-shot", "two-shot")[shots - 1]
-    return Estimate(name, "reads", latency, {"links": sent * width / rate})
+    return Estimate(("one-shot", "two-shot")[shots - 1], "reads", latency, bounds)
+
+
+def multimem(size: float, placement: Placement, known: Known) -> Estimate:
+    """All-reduce of an engine by a switch that adds."""
+    assert placement.fabric is not None
+    rate = placement.fabric.bandwidth * known["multimem_fraction"]
+    return Estimate("switch", "multimem", known["multimem_start"], {"links": size / rate})
 
 
 def _fastest(function: str, size: float, placement: Placement, known: Known) -> Estimate:
@@ -208,6 +223,7 @@ __all__ = [
     "hierarchical",
     "library_estimates",
     "link_rate",
+    "multimem",
     "network_rate",
     "wire",
 ]

@@ -1,8 +1,8 @@
 """Collectives over the GPUs of a node and over nodes (xGMI, NVLink, PCIe, NICs).
 
 `price` is the time of a collective on a system; `Collective` the same as an operation. The
-algorithms are those of `collectives_algorithms`; the library takes the fastest, engines' own
-all-reduces choose by size (`collectives_libraries`). Few channels copy less than the links carry;
+algorithms are those of `algorithms`; the library takes the fastest, engines' own
+all-reduces choose by size (`libraries`). Few channels copy less than the links carry;
 what a call adds depends on how it was timed (`TIMINGS`).
 """
 
@@ -21,13 +21,13 @@ from wavecast.model.bounds import Work
 from wavecast.model.intervals import bracketed
 from wavecast.model.memory import overlapped
 from wavecast.model.ops.base import Op
-from wavecast.model.ops.collectives_algorithms import (
+from wavecast.model.ops.collectives.algorithms import (
     FUNCTIONS,
     Estimate,
     Known,
-    library_estimates,
     wire,
 )
+from wavecast.model.ops.collectives.libraries import check, estimates
 from wavecast.model.ops.sizes import parse_sizes, taken, whole
 from wavecast.model.prediction import Prediction
 
@@ -40,7 +40,7 @@ TIMINGS: Final = {
     "launch": "launched one after another",
     "torch": "a call of torch.distributed between events, host in step",
 }
-OPTIONS: Final = ("function", "gpus", "channels", "concurrent", "timing")
+OPTIONS: Final = ("function", "gpus", "channels", "concurrent", "timing", "library")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,13 @@ class Collective(Op):
     `bytes` is the size nccl-tests prints: of the buffer that is reduced, of the whole of what is
     gathered or scattered. `channels` is the number of workgroups that copy (0: enough).
     `concurrent` is "gemm" while matrix products keep the memory and the compute units busy.
+    `library` is that of `libraries`.
     """
 
     kind: ClassVar[str] = "collective"
     shape_help: ClassVar[str] = (
         "BYTES; function=all_reduce|all_gather|…, gpus, channels (workgroups that copy), "
-        "concurrent=gemm, timing=kernel|launch|torch"
+        "concurrent=gemm, timing=kernel|launch|torch, library=vllm|sglang|quick-int4|…"
     )
 
     function: str
@@ -65,6 +66,7 @@ class Collective(Op):
     concurrent: str = ""
     timing: str = "kernel"
     placement: Placement | None = None
+    library: str = ""
 
     def __post_init__(self) -> None:
         if self.function not in FUNCTIONS:
@@ -73,6 +75,7 @@ class Collective(Op):
             raise UnknownName("timing", self.timing, TIMINGS)
         if self.concurrent not in ("", "gemm"):
             raise UnknownName("work concurrent with a collective", self.concurrent, ("gemm",))
+        check(self.library)
         if self.gpus < 2 or self.bytes < 1 or self.channels < 0:
             raise UsageError("a collective needs two GPUs or more and a byte or more")
         if self.placement is not None and self.placement.ranks != self.gpus:
@@ -88,6 +91,7 @@ class Collective(Op):
             whole(cls.kind, "channels", given.get("channels", "0")),
             given.get("concurrent", ""),
             given.get("timing", "kernel"),
+            library=given.get("library", ""),
         )
 
     @property
@@ -101,8 +105,8 @@ class Collective(Op):
     def predict(self, device: Device) -> Prediction:
         known = coefficients.values(FAMILY, device)
         where = self.placement or one_node(device, self.gpus)
-        estimates = library_estimates(self.function, self.bytes, where, known)
-        chosen, times = _fastest(estimates, self._limited(known))
+        found = estimates(self.function, self.bytes, where, device, known, self.library)
+        chosen, times = _fastest(found, self._limited(known))
         seconds = sum(times.values())
         if self.timing == "launch":
             times["launch"] = known["launch"]
@@ -151,19 +155,27 @@ def price(
     *,
     stride: int = 1,
     concurrent: str = "",
+    library: str = "",
 ) -> Prediction:
     """The time of `function` (a key of `FUNCTIONS`) of `size` bytes on `ranks` GPUs of a system.
 
     `size` is as nccl-tests counts it: the whole of what is gathered or scattered, the buffer that
     is reduced. The ranks are `stride` GPUs apart (`System.placement`); all groups of the system do
     the same at once and share links and NICs equally. `concurrent` is "gemm" next to matrix
-    products.
+    products, `library` as in `libraries` ("": NCCL or RCCL).
     `bounds` of the prediction has seconds of `latency` and of `links` or `network`.
 
     Raises UsageError for ranks that do not divide the nodes, MissingFact for unknown links.
     """
     place = system.placement(ranks, stride)
-    op = Collective(function, max(1, round(size)), ranks, concurrent=concurrent, placement=place)
+    op = Collective(
+        function,
+        max(1, round(size)),
+        ranks,
+        concurrent=concurrent,
+        placement=place,
+        library=library,
+    )
     return op.predict(system.device)
 
 
@@ -178,12 +190,12 @@ def one_node(device: Device, gpus: int) -> Placement:
 
 
 def _fastest(
-    estimates: Iterable[Estimate], limits: tuple[float, float, float]
+    candidates: Iterable[Estimate], limits: tuple[float, float, float]
 ) -> tuple[Estimate, dict[str, float]]:
     """The fastest algorithm, and seconds of its latency and of what bounds its transfer."""
     slower, copying, exponent = limits
     found: list[tuple[Estimate, dict[str, float]]] = []
-    for estimate in estimates:
+    for estimate in candidates:
         name = max(estimate.bounds, key=lambda bound: estimate.bounds[bound])
         transfer = estimate.bounds[name] * (slower if name == "links" else 1.0)
         if copying:
