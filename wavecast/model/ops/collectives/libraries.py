@@ -13,10 +13,10 @@ from importlib import resources
 from typing import Any
 
 from wavecast.arch import Device
-from wavecast.arch.links import Placement
+from wavecast.arch.links import GpuGroup
 from wavecast.errors import UnknownName
 from wavecast.model.ops.collectives.algorithms import (
-    Estimate,
+    CollectiveTime,
     Known,
     direct_reads,
     library_estimates,
@@ -38,47 +38,52 @@ def check(library: str) -> None:
 def estimates(
     function: str,
     size: float,
-    placement: Placement,
+    group: GpuGroup,
     device: Device,
     known: Known,
     library: str = "",
-) -> Iterator[Estimate]:
+) -> Iterator[CollectiveTime]:
     """What a library may launch; the fastest runs. Engines replace all-reduces in a node only."""
-    if function == "all_reduce" and library and placement.nodes == 1:
-        own = _own(size, placement, device, known, library)
+    if function == "all_reduce" and library and group.nodes == 1:
+        own = _own(size, group, device, known, library)
         if own is not None:
             yield own
             return
-    yield from library_estimates(function, size, placement, known)
+    yield from library_estimates(function, size, group, known)
 
 
 def _own(
-    size: float, placement: Placement, device: Device, known: Known, library: str
-) -> Estimate | None:
-    ranks = placement.local
+    size: float, group: GpuGroup, device: Device, known: Known, library: str
+) -> CollectiveTime | None:
+    ranks = group.local
     if library.startswith(f"{_QUICK}-"):
         table, form = _tables()[_QUICK], library.partition("-")[2]
         least = {(row[0], row[1]): row[2] for row in table["rows"]}.get((form, ranks))
         if least is None or size < least or device.generation not in table["generations"]:
             return None
         width = table["width"][form]
-        return direct_reads(size, placement, known, shots=2, width=width)
+        return direct_reads(size, group, known, shots=2, width=width)
     table = _tables()[library]
     for generation, count, one_shot, reads, switch in table["rows"]:
         if (generation, count) != (device.generation, ranks):
             continue
         if size <= reads:
             shots = 1 if size <= one_shot else 2
-            return direct_reads(size, placement, known, shots=shots, blocks=table["blocks"])
+            return direct_reads(size, group, known, shots=shots, blocks=table["blocks"])
         if size <= switch:
-            return multimem(size, placement, known)
+            return multimem(size, group, known)
     return None
+
+
+def of_engine(name: str) -> str:
+    """The library of the all-reduces of an engine: its name if it has thresholds, else ""."""
+    return name if name in _tables() and name != _QUICK else ""
 
 
 @cache
 def _tables() -> Mapping[str, Mapping[str, Any]]:
-    path = resources.files(__package__) / "libraries.toml"
+    path = resources.files("wavecast.model.ops.collectives") / "libraries.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-__all__ = ["check", "estimates"]
+__all__ = ["check", "estimates", "of_engine"]
