@@ -13,6 +13,7 @@ from wavecast.model.ops.collectives import Collective
 from wavecast.model.ops.moe import FusedMoe
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem
+from wavecast.systems.changes import parse
 from wavecast.systems.experts import ExpertLoad, measured
 from wavecast.systems.graph import Node, Step
 from wavecast.systems.parallel import Parallelism
@@ -82,6 +83,14 @@ def test_nodes_are_noted():
 
     found = answer("gpt-oss-20b", system("2x1xMI300X"), Deployment(), ())
     assert any("over nodes" in note for note in found.notes)
+
+
+def test_faster_links_are_those_of_the_system():
+    before = system("8xMI300X")
+    after, _ = parse("interconnect*2")[0].applied(before, Deployment())
+    assert before.fabric is not None
+    assert after.fabric is not None
+    assert after.fabric.rate(8) == 2 * before.fabric.rate(8)
 
 
 def test_equal_loads():

@@ -4,7 +4,7 @@ group of GPUs uses. Bandwidths are byte/s in one direction."""
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast.errors import UsageError
@@ -49,6 +49,10 @@ class Fabric:
         if self.topology == "packages" and ranks <= self.dies:
             return self.inner
         return self.bandwidth
+
+    def scaled(self, factor: float) -> Fabric:
+        """With `factor` times the bandwidth of all links."""
+        return replace(self, bandwidth=factor * self.bandwidth, inner=factor * self.inner)
 
 
 @dataclass(frozen=True, slots=True)
