@@ -84,6 +84,7 @@ def model(
     requests: int | None = None,
     what_if: str = "",
     arch_files: Sequence[str | Path] = (),
+    system_files: Sequence[str | Path] = (),
 ) -> ModelReport:
     """Predict how a model is served on machines, without a GPU.
 
@@ -104,7 +105,7 @@ def model(
     found: list[ModelAnswer] = []
     changed: list[ModelWhatIf] = []
     for selector in system.split(",") if isinstance(system, str) else system:
-        machine = find_system(selector, arch_files)
+        machine = find_system(selector, arch_files, system_files)
         parallel = Parallelism.filling(
             machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention
         )

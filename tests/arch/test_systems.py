@@ -106,15 +106,15 @@ def test_devices_without_a_machine_are_a_mesh_of_their_links():
     ("ranks", "stride", "local", "nodes"), [(8, 1, 8, 1), (32, 1, 8, 4), (4, 8, 1, 4), (8, 4, 2, 4)]
 )
 def test_groups(ranks: int, stride: int, local: int, nodes: int) -> None:
-    placement = system("4x8xMI300X").placement(ranks, stride)
-    assert (placement.local, placement.nodes, placement.ranks) == (local, nodes, ranks)
+    group = system("4x8xMI300X").group(ranks, stride)
+    assert (group.local, group.nodes, group.ranks) == (local, nodes, ranks)
 
 
 def test_groups_that_do_not_divide():
     found = system("4x8xMI300X")
     for ranks, stride in ((12, 1), (64, 1), (5, 8), (0, 1)):
         with pytest.raises(UsageError):
-            found.placement(ranks, stride)
+            found.group(ranks, stride)
 
 
 def test_every_figure_has_a_source():

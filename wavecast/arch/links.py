@@ -1,10 +1,10 @@
 """Links between GPUs: those of a node (fabric), those between nodes (network), and which of them a
-group of GPUs uses (placement). Bandwidths are byte/s in one direction."""
+group of GPUs uses. Bandwidths are byte/s in one direction."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast.errors import UsageError
@@ -50,6 +50,10 @@ class Fabric:
             return self.inner
         return self.bandwidth
 
+    def scaled(self, factor: float) -> Fabric:
+        """With `factor` times the bandwidth of all links."""
+        return replace(self, bandwidth=factor * self.bandwidth, inner=factor * self.inner)
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
@@ -68,7 +72,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class GpuGroup:
     """The ranks of a collective: `local` GPUs on each of `nodes` nodes.
 
     Raises UsageError for a group of several GPUs of a node without a fabric, or of several nodes
@@ -105,4 +109,4 @@ def pcie_bandwidth(text: str) -> float:
     return _TRANSFERS[generation] * 1e9 * lanes / 8 * code
 
 
-__all__ = ["TOPOLOGIES", "Fabric", "Network", "Placement", "pcie_bandwidth"]
+__all__ = ["TOPOLOGIES", "Fabric", "GpuGroup", "Network", "pcie_bandwidth"]

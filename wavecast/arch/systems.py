@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from wavecast.arch.device import Device
-from wavecast.arch.links import Fabric, Network, Placement
+from wavecast.arch.links import Fabric, GpuGroup, Network
 from wavecast.arch.quantity import Quantity
 from wavecast.arch.select import load
 from wavecast.arch.system_files import SystemTable, read
@@ -43,7 +43,7 @@ class System:
         """GPUs of a node."""
         return self.gpus // self.nodes
 
-    def placement(self, ranks: int, stride: int = 1) -> Placement:
+    def group(self, ranks: int, stride: int = 1) -> GpuGroup:
         """A group of `ranks` GPUs whose numbers are `stride` apart.
 
         With `stride` 1 a node is filled before the next: tensor parallelism. Replicas of 8 GPUs
@@ -60,7 +60,7 @@ class System:
                 f"{self}: groups of {ranks} GPUs, {stride} apart, do not divide nodes of "
                 f"{self.node_gpus}"
             )
-        return Placement(self.fabric, self.network, local, ranks // local)
+        return GpuGroup(self.fabric, self.network, local, ranks // local)
 
     def __str__(self) -> str:
         return self.name

@@ -57,14 +57,20 @@ class Counts(click.ParamType):
 @click.argument("name", metavar="MODEL", required=False)
 @click.option("--list", "list_", is_flag=True, help="List the models that are known by name.")
 @click.option("--system", "systems", metavar="SYSTEM[,SYSTEM]", default="8xMI300X",
-              show_default=True, help="Machines: 8xMI300X, dgx-h100, mi355x …")  # fmt: skip
+              show_default=True, help="Machines: 8xMI300X, 4x8xMI300X, dgx-h100 …")  # fmt: skip
 @click.option("--arch-file", "arch_files", multiple=True, type=click.Path(path_type=Path),
               help="TOML with facts of a GPU, over those of the package.")  # fmt: skip
+@click.option("--system-file", "system_files", multiple=True, type=click.Path(path_type=Path),
+              help="TOML with your machines: GPUs, links, nodes.")  # fmt: skip
 @click.option("--tp", type=count(1), default=None, show_default="all GPUs",
               help="Tensor parallelism: GPUs that divide every layer.")  # fmt: skip
 @click.option("--dp", type=count(1), default=1, show_default=True, help="Replicas of the model.")
 @click.option("--ep", type=count(1), default=1, show_default=True,
-              help="GPUs that divide the experts of a layer.")  # fmt: skip
+              help="GPUs that divide the experts: those of --tp or of all replicas.")  # fmt: skip
+@click.option("--expert-load", type=click.Path(path_type=Path), default=None,
+              help="JSON with the tokens of each expert, for unequal GPUs of --ep.")  # fmt: skip
+@click.option("--expert-skew", type=NumberRange(0, 10), default=0.0, show_default=True,
+              help="The same by a power law: its exponent; 0 is equal loads.")  # fmt: skip
 @click.option("--dp-attention", is_flag=True,
               help="Replicate attention on the GPUs of --tp; each has its sequences.")  # fmt: skip
 @click.option("--dtype", default="", help="Format of the weights: bf16, fp8, int8, mxfp4, int4; "
@@ -94,9 +100,12 @@ def command(
     list_: bool,
     systems: str,
     arch_files: tuple[Path, ...],
+    system_files: tuple[Path, ...],
     tp: int | None,
     dp: int,
     ep: int,
+    expert_load: Path | None,
+    expert_skew: float,
     dp_attention: bool,
     dtype: str,
     attention_dtype: str,
@@ -127,17 +136,21 @@ def command(
     from wavecast.arch.systems import system
     from wavecast.systems.answer import Deployment, ModelAnswer, answer, loads
     from wavecast.systems.changes import parse
+    from wavecast.systems.experts import ExpertLoad, measured
     from wavecast.systems.parallel import Parallelism
     from wavecast.systems.whatif import ModelWhatIf, what_if
 
+    if expert_load is not None and expert_skew:
+        raise UsageError("--expert-load and --expert-skew exclude each other")
+    load = measured(expert_load) if expert_load else ExpertLoad(exponent=expert_skew)
     asked = loads(prompt, output, concurrency=concurrency or (), rate=rate, requests=requests)
     parsed = parse(changes) if changes else ()
     answers: list[ModelAnswer] = []
     what_ifs: list[ModelWhatIf] = []
     for selector in systems.split(","):
-        machine = system(selector, arch_files)
+        machine = system(selector, arch_files, system_files)
         parallel = Parallelism.filling(
-            machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention
+            machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention, load=load
         )
         deployment = Deployment(
             dtype=dtype,

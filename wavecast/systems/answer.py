@@ -90,7 +90,7 @@ class ModelOnSystem:
         if self.parallel.pipeline > 1:
             raise Unpredictable("serving with pipeline parallelism is not modelled")
         self.architecture = huggingface.read(values, name)
-        check(self.architecture, self.parallel)
+        check(self.architecture, self.parallel, system)
         scale = dict(deployment.scale)
         self.engine = engine(deployment.engine).scaled(scale.pop(HOST, 1.0))
         formats = precision(
@@ -103,7 +103,7 @@ class ModelOnSystem:
         self.memory = memory(
             self.architecture, self.precision, self.parallel, self.engine, system.device
         )
-        builder = Builder(self.architecture, self.precision, self.parallel, self.engine)
+        builder = Builder(self.architecture, self.precision, self.parallel, self.engine, system)
         self.model = StepModel(builder, system.device, scale)
 
     def serve(self, load: Load) -> ServingAnswer:
@@ -215,7 +215,9 @@ def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     bounded = ready.model.prices.bounded.items()
     notes += [f"{name}: only a bound, because {why}" for name, why in bounded]
     if ready.parallel.expert > 1:
-        notes.append("experts are taken to be chosen equally often; imbalance is not modelled")
+        notes.append(f"load of the GPUs that divide the experts: {ready.parallel.load}")
+    if ready.system.nodes > 1:
+        notes.append("collectives over nodes: no all-reduce over nodes was measured")
     return tuple(notes)
 
 

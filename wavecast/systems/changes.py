@@ -50,7 +50,12 @@ class ModelChange:
         """The changed system and deployment. Raises MissingFact where the chip has none of the
         facts, UsageError for a fact out of its bounds."""
         if self.facts:
-            system = replace(system, device=scaled(system.device, self.facts, self.text))
+            links = self.facts.get(PARTS["interconnect"][0], 1.0)
+            system = replace(
+                system,
+                device=scaled(system.device, self.facts, self.text),
+                fabric=system.fabric.scaled(links) if system.fabric else None,
+            )
         if self.scale:
             scale = dict(deployment.scale)
             for name, factor in self.scale.items():

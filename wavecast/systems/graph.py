@@ -11,10 +11,12 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from wavecast.arch.systems import System
 from wavecast.model.ops.attention import BEST
 from wavecast.model.ops.attention import Attention as AttentionOp
 from wavecast.model.ops.base import Op
 from wavecast.model.ops.collectives import Collective
+from wavecast.model.ops.collectives.libraries import of_engine
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.gemm import Gemm
 from wavecast.model.ops.moe import FusedMoe
@@ -73,12 +75,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What the kernels of a step depend on in addition to the step."""
+    """What the kernels of a step depend on in addition to the step. Without a `system`, the GPUs of
+    a collective are of one node."""
 
     architecture: ModelArchitecture
     precision: Precision
     parallel: Parallelism
     engine: Engine
+    system: System | None = None
 
     def layer_nodes(self, layer: Layer, step: Step) -> Iterator[Node]:
         """The kernels of a layer."""
@@ -271,6 +275,9 @@ class Builder:
         if not (self.engine.fused_reduce_norm and self.parallel.attention_tensor > 1):
             own = self._own(step).rows
             yield Node("post_norm", "norm", _norm(own, hidden, residual=True))
+        if self.parallel.wide and isinstance(layer.mlp, ExpertMlp):
+            yield from self._dispatched(layer.mlp, step)
+            return
         separate = self.parallel.attention_data and tensor > 1
         if separate:
             yield self._collective("gather tokens", "all_gather", rows * hidden * 2)
@@ -290,32 +297,57 @@ class Builder:
         yield Node(f"{prefix}down_proj", "mlp", self._product(rows, hidden, inter, narrow))
 
     def _experts(self, mlp: ExpertMlp, rows: int) -> Iterator[Node]:
-        hidden, tensor, ranks = (
-            self.architecture.hidden,
-            self.parallel.tensor,
-            self.parallel.expert,
-        )
-        yield Node(
-            "router", "experts", self._product(rows, mlp.experts, hidden, self.precision.head)
-        )
+        tensor, ranks = self.parallel.tensor, self.parallel.expert
+        yield from self._routed(mlp, rows, max(1, mlp.shared // tensor) if mlp.shared else 0)
+        if ranks == 1:
+            yield self._multiplied(rows, mlp.inter // tensor, mlp.experts, mlp.topk)
+        else:
+            yield self._own_experts(mlp, rows * mlp.topk / ranks)
+
+    def _dispatched(self, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
+        """Experts on the GPUs of several replicas: each sends its tokens to those of their experts
+        and adds what comes back. Shared experts are on every GPU."""
+        hidden, rows = self.architecture.hidden, step.rows
+        if self.parallel.attention_data:
+            rows = self._own(step).rows
+        elif self.parallel.tensor > 1:
+            rows = -(-rows // self.parallel.tensor)
+        yield from self._routed(mlp, rows, mlp.shared)
+        narrow = self.precision.experts.quantised_activations
+        size = rows * hidden
+        yield self._exchange("dispatch", size * (1 if narrow else 2), mlp.topk)
+        yield self._own_experts(mlp, rows * mlp.topk)
+        yield self._exchange("combine", 2 * size, mlp.topk)
+        if self.parallel.tensor > 1 and not self.parallel.attention_data:
+            whole = rows * self.parallel.tensor * hidden * 2
+            yield self._collective("gather tokens", "all_gather", whole)
+
+    def _routed(self, mlp: ExpertMlp, rows: int, shared: int) -> Iterator[Node]:
+        """The choice of experts for `rows` tokens, and `shared` units of the experts of all."""
+        product = self._product(rows, mlp.experts, self.architecture.hidden, self.precision.head)
+        yield Node("router", "experts", product)
         yield Node("topk", "experts", Elementwise.of("scale", (rows, mlp.experts), "fp32"))
-        if mlp.shared:
-            yield from self._dense("shared ", rows, max(1, mlp.shared // tensor))
-            yield Node("add shared", "experts", Elementwise.of("add", (rows, hidden), "bf16"))
-        experts, topk, tokens = mlp.experts, mlp.topk, rows
-        inter = mlp.inter // tensor if ranks == 1 else mlp.inter
-        if ranks > 1:
-            experts //= ranks
-            topk = max(1, mlp.topk // ranks)
-            tokens = max(1, round(rows * mlp.topk / ranks / topk))
+        if shared:
+            yield from self._dense("shared ", rows, shared)
+            size = (rows, self.architecture.hidden)
+            yield Node("add shared", "experts", Elementwise.of("add", size, "bf16"))
+
+    def _own_experts(self, mlp: ExpertMlp, mean: float) -> Node:
+        """The experts of the busiest GPU, where a GPU gets `mean` pairs of token and expert."""
+        ranks = self.parallel.expert
+        pairs = mean * self.parallel.load.busiest(mlp.experts, ranks)
+        topk = max(1, mlp.topk // ranks)
+        return self._multiplied(max(1, round(pairs / topk)), mlp.inter, mlp.experts // ranks, topk)
+
+    def _multiplied(self, tokens: int, inter: int, experts: int, topk: int) -> Node:
         form = self.precision.experts
         scaling = form.scaling if form.scaling in ("token", "block", "mx") else ""
-        yield Node(
+        return Node(
             "experts",
             "experts",
             FusedMoe(
                 tokens,
-                hidden,
+                self.architecture.hidden,
                 inter,
                 experts,
                 min(topk, experts),
@@ -370,7 +402,21 @@ class Builder:
         return self._collective("all_reduce", "all_reduce", rows * self.architecture.hidden * 2)
 
     def _collective(self, name: str, function: str, size: int) -> Node:
-        return Node(name, "collective", Collective(function, size, self.parallel.tensor))
+        ranks = self.parallel.tensor
+        op = Collective(
+            function,
+            size,
+            ranks,
+            group=self.system.group(ranks) if self.system else None,
+            library=of_engine(self.engine.name) if function == "all_reduce" else "",
+        )
+        return Node(name, "collective", op)
+
+    def _exchange(self, function: str, size: int, topk: int) -> Node:
+        ranks = self.parallel.expert
+        group = self.system.group(ranks) if self.system else None
+        op = Collective(function, max(1, size), ranks, group=group, topk=topk)
+        return Node(function, "collective", op)
 
 
 def _parts(step: Step) -> Iterator[tuple[str, int, int, int, bool]]:

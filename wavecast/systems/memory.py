@@ -89,7 +89,8 @@ def _weights(
         mlp = layer.mlp
         if isinstance(mlp, ExpertMlp):
             experts = mlp.expert_parameters(hidden) / max(tensor, parallel.expert)
-            rest = (mlp.parameters(hidden) - mlp.expert_parameters(hidden)) / tensor
+            rest = mlp.parameters(hidden) - mlp.expert_parameters(hidden)
+            rest /= 1 if parallel.wide else tensor
             found["expert weights"] += count * experts * precision.experts.bytes
             found["dense weights"] += count * rest * precision.dense.bytes
         else:

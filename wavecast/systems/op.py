@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import ClassVar, Final, Self
 
 from wavecast.arch import Device
-from wavecast.arch.systems import System, node_size
+from wavecast.arch.systems import node_size, system
 from wavecast.errors import UnknownName, Unpredictable, UsageError
 from wavecast.model.bounds import Work
 from wavecast.model.ops.base import Op
@@ -106,7 +106,7 @@ def _ready(model: str, device: str, deployment: Deployment) -> ModelOnSystem:
     if gpus > node_size(found):
         raise Unpredictable(f"{gpus} GPUs are several nodes, whose links are not modelled")
     name, values = huggingface.load(model)
-    ready = ModelOnSystem(name, values, System(f"{gpus}x {device}", found, gpus), deployment)
+    ready = ModelOnSystem(name, values, system(f"{gpus}x{device}"), deployment)
     if not ready.memory.fits:
         raise Unpredictable(f"{model} does not fit {gpus} GPUs")
     return ready

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from wavecast.arch.systems import System
 from wavecast.errors import UsageError
 from wavecast.systems.architecture import (
     DenseMlp,
@@ -12,6 +13,7 @@ from wavecast.systems.architecture import (
     LinearAttention,
     ModelArchitecture,
 )
+from wavecast.systems.experts import ExpertLoad
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class Parallelism:
 
     `expert`: the GPUs that divide the experts of a layer (1: every GPU has a part of all
     experts). `attention_data`: attention is replicated on the `tensor` GPUs, each with sequences of
-    its own, and only the other layers are divided (data-parallel attention).
+    its own, and only the other layers are divided (data-parallel attention). `load` is how often
+    experts are chosen.
     """
 
     tensor: int = 1
@@ -28,6 +31,7 @@ class Parallelism:
     data: int = 1
     expert: int = 1
     attention_data: bool = False
+    load: ExpertLoad = field(default_factory=ExpertLoad)
 
     def __post_init__(self) -> None:
         for name in ("tensor", "pipeline", "data", "expert"):
@@ -43,6 +47,7 @@ class Parallelism:
         data: int = 1,
         expert: int = 1,
         attention_data: bool = False,
+        load: ExpertLoad | None = None,
     ) -> Parallelism:
         """Tensor parallelism over the GPUs of a system that the replicas leave, unless given."""
         return Parallelism(
@@ -50,7 +55,14 @@ class Parallelism:
             data=data,
             expert=expert,
             attention_data=attention_data,
+            load=load or ExpertLoad(),
         )
+
+    @property
+    def wide(self) -> bool:
+        """Whether the experts are divided among more GPUs than a replica has: tokens are dispatched
+        to the GPUs of their experts and combined, instead of gathered and scattered."""
+        return self.expert > self.tensor
 
     @property
     def gpus(self) -> int:
@@ -71,8 +83,11 @@ class Parallelism:
         return " ".join(parts)
 
 
-def check(architecture: ModelArchitecture, parallel: Parallelism) -> None:
-    """Raises UsageError where the sizes of the model do not divide."""
+def check(
+    architecture: ModelArchitecture, parallel: Parallelism, system: System | None = None
+) -> None:
+    """Raises UsageError where the sizes of the model do not divide, or groups of GPUs do not divide
+    the nodes of `system`."""
     name, tensor = architecture.name, parallel.attention_tensor
     if parallel.pipeline > architecture.depth:
         raise UsageError(
@@ -99,10 +114,14 @@ def check(architecture: ModelArchitecture, parallel: Parallelism) -> None:
                 raise UsageError(
                     f"{name}: {mlp.experts} experts do not divide among {parallel.expert} GPUs"
                 )
+            parallel.load.busiest(mlp.experts, parallel.expert)
         elif isinstance(mlp, (DenseMlp, ExpertMlp)) and mlp.inter % parallel.tensor:
             raise UsageError(
                 f"{name}: {mlp.inter} units do not divide among {parallel.tensor} GPUs"
             )
+    if system is not None:
+        for ranks in {parallel.tensor, parallel.expert}:
+            system.group(ranks)
     if parallel.expert > 1 and not architecture.sparse:
         raise UsageError(f"{name} has no experts for {parallel.expert} GPUs")
 

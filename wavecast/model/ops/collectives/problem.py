@@ -1,8 +1,8 @@
 """Collectives over the GPUs of a node and over nodes (xGMI, NVLink, PCIe, NICs).
 
 `price` is the time of a collective on a system; `Collective` the same as an operation. The
-algorithms are those of `collectives_algorithms`; the library takes the fastest, engines' own
-all-reduces choose by size (`collectives_libraries`). Few channels copy less than the links carry;
+algorithms are those of `algorithms`; the library takes the fastest, engines' own
+all-reduces choose by size (`libraries`). Few channels copy less than the links carry;
 what a call adds depends on how it was timed (`TIMINGS`).
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 from wavecast.arch import Device
-from wavecast.arch.links import Placement
+from wavecast.arch.links import GpuGroup
 from wavecast.arch.systems import System, node_fabric
 from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.model import coefficients
@@ -21,13 +21,15 @@ from wavecast.model.bounds import Work
 from wavecast.model.intervals import bracketed
 from wavecast.model.memory import overlapped
 from wavecast.model.ops.base import Op
-from wavecast.model.ops.collectives_algorithms import (
+from wavecast.model.ops.collectives.algorithms import (
+    EXCHANGES,
     FUNCTIONS,
-    Estimate,
+    CollectiveTime,
     Known,
-    library_estimates,
+    exchange_estimates,
     wire,
 )
+from wavecast.model.ops.collectives.libraries import check, estimates
 from wavecast.model.ops.sizes import parse_sizes, taken, whole
 from wavecast.model.prediction import Prediction
 
@@ -40,22 +42,25 @@ TIMINGS: Final = {
     "launch": "launched one after another",
     "torch": "a call of torch.distributed between events, host in step",
 }
-OPTIONS: Final = ("function", "gpus", "channels", "concurrent", "timing")
+OPTIONS: Final = ("function", "gpus", "channels", "concurrent", "timing", "library", "topk")
 
 
 @dataclass(frozen=True, slots=True)
 class Collective(Op):
-    """`function` of `bytes` on each of `gpus` GPUs, of one node of the device if no `placement`.
+    """`function` of `bytes` on each of `gpus` GPUs, of one node of the device if no `group`.
 
     `bytes` is the size nccl-tests prints: of the buffer that is reduced, of the whole of what is
     gathered or scattered. `channels` is the number of workgroups that copy (0: enough).
     `concurrent` is "gemm" while matrix products keep the memory and the compute units busy.
+    `library` is that of `libraries`. `dispatch` and `combine` exchange tokens with the ranks of
+    their `topk` experts; `bytes` are the tokens of one GPU, each once.
     """
 
     kind: ClassVar[str] = "collective"
     shape_help: ClassVar[str] = (
         "BYTES; function=all_reduce|all_gather|…, gpus, channels (workgroups that copy), "
-        "concurrent=gemm, timing=kernel|launch|torch"
+        "concurrent=gemm, timing=kernel|launch|torch, library=vllm|sglang|quick-int4|…, "
+        "topk (dispatch, combine)"
     )
 
     function: str
@@ -64,19 +69,24 @@ class Collective(Op):
     channels: int = 0
     concurrent: str = ""
     timing: str = "kernel"
-    placement: Placement | None = None
+    group: GpuGroup | None = None
+    library: str = ""
+    topk: int = 0
 
     def __post_init__(self) -> None:
-        if self.function not in FUNCTIONS:
-            raise UnknownName("collective", self.function, FUNCTIONS)
+        if self.function not in (*FUNCTIONS, *EXCHANGES):
+            raise UnknownName("collective", self.function, (*FUNCTIONS, *EXCHANGES))
+        if (self.topk > 0) != (self.function in EXCHANGES):
+            raise UsageError("topk, the experts of a token, belongs to dispatch and combine")
         if self.timing not in TIMINGS:
             raise UnknownName("timing", self.timing, TIMINGS)
         if self.concurrent not in ("", "gemm"):
             raise UnknownName("work concurrent with a collective", self.concurrent, ("gemm",))
+        check(self.library)
         if self.gpus < 2 or self.bytes < 1 or self.channels < 0:
             raise UsageError("a collective needs two GPUs or more and a byte or more")
-        if self.placement is not None and self.placement.ranks != self.gpus:
-            raise UsageError(f"{self.gpus} GPUs, but {self.placement.ranks} are placed")
+        if self.group is not None and self.group.ranks != self.gpus:
+            raise UsageError(f"{self.gpus} GPUs, but {self.group.ranks} are placed")
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
@@ -88,11 +98,15 @@ class Collective(Op):
             whole(cls.kind, "channels", given.get("channels", "0")),
             given.get("concurrent", ""),
             given.get("timing", "kernel"),
+            library=given.get("library", ""),
+            topk=whole(cls.kind, "topk", given.get("topk", "0")),
         )
 
     @property
     def wire(self) -> float:
-        """Bytes every GPU sends."""
+        """Bytes every GPU sends; those of an exchange depend on its kernels."""
+        if self.function in EXCHANGES:
+            return float(self.bytes * self.topk)
         return wire(self.function, self.bytes, self.gpus)
 
     def work(self) -> Work:
@@ -100,9 +114,12 @@ class Collective(Op):
 
     def predict(self, device: Device) -> Prediction:
         known = coefficients.values(FAMILY, device)
-        where = self.placement or one_node(device, self.gpus)
-        estimates = library_estimates(self.function, self.bytes, where, known)
-        chosen, times = _fastest(estimates, self._limited(known))
+        where = self.group or one_node(device, self.gpus)
+        if self.function in EXCHANGES:
+            found = exchange_estimates(self.bytes, self.topk, where, known)
+        else:
+            found = estimates(self.function, self.bytes, where, device, known, self.library)
+        chosen, times = _fastest(found, self._limited(known))
         seconds = sum(times.values())
         if self.timing == "launch":
             times["launch"] = known["launch"]
@@ -151,39 +168,47 @@ def price(
     *,
     stride: int = 1,
     concurrent: str = "",
+    library: str = "",
 ) -> Prediction:
     """The time of `function` (a key of `FUNCTIONS`) of `size` bytes on `ranks` GPUs of a system.
 
     `size` is as nccl-tests counts it: the whole of what is gathered or scattered, the buffer that
-    is reduced. The ranks are `stride` GPUs apart (`System.placement`); all groups of the system do
+    is reduced. The ranks are `stride` GPUs apart (`System.group`); all groups of the system do
     the same at once and share links and NICs equally. `concurrent` is "gemm" next to matrix
-    products.
+    products, `library` as in `libraries` ("": NCCL or RCCL).
     `bounds` of the prediction has seconds of `latency` and of `links` or `network`.
 
     Raises UsageError for ranks that do not divide the nodes, MissingFact for unknown links.
     """
-    place = system.placement(ranks, stride)
-    op = Collective(function, max(1, round(size)), ranks, concurrent=concurrent, placement=place)
+    group = system.group(ranks, stride)
+    op = Collective(
+        function,
+        max(1, round(size)),
+        ranks,
+        concurrent=concurrent,
+        group=group,
+        library=library,
+    )
     return op.predict(system.device)
 
 
-def one_node(device: Device, gpus: int) -> Placement:
+def one_node(device: Device, gpus: int) -> GpuGroup:
     """GPUs of the usual node of a device. Raises MissingFact where their links are not known."""
     fabric = node_fabric(device)
     if fabric is None:
         raise MissingFact(f"the links between GPUs of {device.id} are not known")
     if gpus > fabric.gpus:
         raise MissingFact(f"{device.id} links {fabric.gpus} GPUs at most, not {gpus}")
-    return Placement(fabric, None, gpus)
+    return GpuGroup(fabric, None, gpus)
 
 
 def _fastest(
-    estimates: Iterable[Estimate], limits: tuple[float, float, float]
-) -> tuple[Estimate, dict[str, float]]:
+    candidates: Iterable[CollectiveTime], limits: tuple[float, float, float]
+) -> tuple[CollectiveTime, dict[str, float]]:
     """The fastest algorithm, and seconds of its latency and of what bounds its transfer."""
     slower, copying, exponent = limits
-    found: list[tuple[Estimate, dict[str, float]]] = []
-    for estimate in estimates:
+    found: list[tuple[CollectiveTime, dict[str, float]]] = []
+    for estimate in candidates:
         name = max(estimate.bounds, key=lambda bound: estimate.bounds[bound])
         transfer = estimate.bounds[name] * (slower if name == "links" else 1.0)
         if copying:

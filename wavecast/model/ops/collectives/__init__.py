@@ -1,0 +1,8 @@
+"""Collectives over the GPUs of a node and over nodes: algorithms, libraries, prices."""
+
+from __future__ import annotations
+
+from wavecast.model.ops.collectives.algorithms import FUNCTIONS
+from wavecast.model.ops.collectives.problem import TIMINGS, Collective, one_node, price
+
+__all__ = ["FUNCTIONS", "TIMINGS", "Collective", "one_node", "price"]

@@ -1,0 +1,267 @@
+"""Algorithms of collectives, and the time of each from latency, links and steps.
+
+S bytes on n ranks: m on each of N nodes. R is what the links of a node carry for a rank, W what the
+NICs of a node carry for its ranks, both at sustained rates (`link_rate`, `network_rate`).
+
+    ring           start + steps · hop + (wire + copy) / min(R, W)
+    direct         as ring in one step per phase: every pair has a link (mesh)
+    switch         start + S / R · n / (n - 1) / efficiency: the switch adds (NVLink SHARP)
+    tree           start + 2 (m - 1) · hop + 2 ⌈log2 N⌉ · network hop + 2 S / min(R, W)
+    hierarchical   reduce-scatter in a node, all-reduce of S / m over nodes, all-gather in a node
+    one-shot       start + (n - 1) S / R: every rank reads the data of all others
+    two-shot       start + hop + 2 (n - 1) / n · S / R: reduce-scatter, all-gather by direct reads
+    per expert     start + network hop + max(links, NICs): a copy of a token for each of its experts
+    per node       start + network hops + max(links, NICs): a copy to every other node that has one
+                   of its experts, and from there to every GPU that does
+
+A ring has 2 (n - 1) steps for an all-reduce and n - 1 for others; those that cross nodes cost a
+network hop. `wire` are the bytes a rank sends; `copy` those it copies to its own output. Two
+protocols are weighed for a ring: one that sends a flag with every word (short hops, about half of
+the bandwidth) and one that hands over whole slices. A copy goes at the rate of all links of a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.arch.links import GpuGroup
+
+FUNCTIONS: Final = {
+    "all_reduce": 2.0,
+    "all_gather": 1.0,
+    "reduce_scatter": 1.0,
+    "all_to_all": 1.0,
+    "broadcast": 0.0,
+    "reduce": 0.0,
+}
+"""Name -> how often (n - 1) / n of the bytes leave a rank; 0: all of them once."""
+
+EXCHANGES: Final = ("dispatch", "combine")
+"""Tokens to the ranks that have their experts, and back. The bytes are those of the tokens of one
+rank, each once."""
+
+PROTOCOLS: Final = ("flags", "slices")
+
+Known = Mapping[str, float]
+"""Coefficients of the family `collectives` by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTime:
+    """Seconds of an algorithm: `latency` and the transfer, whose limits are `bounds`."""
+
+    algorithm: str
+    protocol: str
+    latency: float
+    bounds: Mapping[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """Latency, and the slowest of the links that work at once."""
+        return self.latency + max(self.bounds.values())
+
+
+def wire(function: str, size: float, ranks: int) -> float:
+    """Bytes every rank sends, for `size` as nccl-tests counts it: the buffer that is reduced, the
+    whole of what is gathered or scattered."""
+    times = FUNCTIONS[function]
+    return size * (times * (ranks - 1) / ranks if times else 1.0)
+
+
+def link_rate(group: GpuGroup, ranks: int, known: Known) -> float:
+    """Sustained byte/s a rank sends to `ranks` - 1 others of its node."""
+    assert group.fabric is not None
+    fraction = known[f"{group.fabric.topology}_fraction"]
+    return group.fabric.rate(ranks) * fraction
+
+
+def network_rate(group: GpuGroup, known: Known) -> float:
+    """Sustained byte/s of the NICs that belong to one rank."""
+    assert group.network is not None
+    return group.network.rate * known["network_fraction"]
+
+
+def library_estimates(
+    function: str, size: float, group: GpuGroup, known: Known
+) -> Iterator[CollectiveTime]:
+    """The algorithms of NCCL and RCCL, of which the library takes the fastest."""
+    if function == "all_to_all":
+        yield _all_to_all(size, group, known)
+        return
+    for protocol in PROTOCOLS:
+        yield _ring(function, size, group, known, protocol)
+    if function != "all_reduce":
+        return
+    if group.nodes > 1:
+        for protocol in PROTOCOLS:
+            yield _tree(size, group, known, protocol)
+        if group.local > 1:
+            yield hierarchical(size, group, known)
+    elif group.fabric and group.fabric.reduces and group.local > 2:
+        yield _switch(size, group, known)
+
+
+def hierarchical(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+    """All-reduce as reduce-scatter in a node, all-reduce over nodes, all-gather in a node."""
+    inner = GpuGroup(group.fabric, None, group.local)
+    outer = GpuGroup(None, group.network, 1, group.nodes)
+    parts = [
+        _fastest(function, share, where, known)
+        for function, share, where in (
+            ("reduce_scatter", size, inner),
+            ("all_reduce", size / group.local, outer),
+            ("all_gather", size, inner),
+        )
+    ]
+    # Phases follow each other: their transfers add up under one bound.
+    total = sum(max(part.bounds.values()) for part in parts)
+    network = max(parts[1].bounds.values())
+    return CollectiveTime(
+        "hierarchical",
+        parts[1].protocol,
+        sum(part.latency for part in parts) - 2 * known["start"],
+        {"network" if network > total / 2 else "links": total},
+    )
+
+
+def direct_reads(
+    size: float,
+    group: GpuGroup,
+    known: Known,
+    *,
+    shots: int,
+    width: float = 1.0,
+    blocks: int = 0,
+) -> CollectiveTime:
+    """All-reduce of an engine: every rank reads from every other, in one step or in two.
+
+    `width` is the share of the bytes that a quantised all-reduce sends, `blocks` the number of
+    workgroups that read (0: enough).
+    """
+    ranks = group.local
+    sent = width * size * ((ranks - 1) if shots == 1 else 2 * (ranks - 1) / ranks)
+    assert group.fabric is not None
+    bounds = {"links": sent / (group.fabric.rate(ranks) * known["read_fraction"])}
+    if blocks:
+        bounds["channels"] = sent / (blocks * known["read_block_bandwidth"])
+    latency = known["read_start"] + (shots - 1) * known["read_hop"]
+    return CollectiveTime(("one-shot", "two-shot")[shots - 1], "reads", latency, bounds)
+
+
+def multimem(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+    """All-reduce of an engine by a switch that adds."""
+    assert group.fabric is not None
+    rate = group.fabric.bandwidth * known["multimem_fraction"]
+    return CollectiveTime("switch", "multimem", known["multimem_start"], {"links": size / rate})
+
+
+def exchange_estimates(
+    size: float, topk: int, group: GpuGroup, known: Known
+) -> Iterator[CollectiveTime]:
+    """Dispatch or combine of tokens whose `topk` experts are equally likely on every rank: by
+    kernels of low latency, and by kernels that send a token once to a node."""
+    ranks, nodes, local = group.ranks, group.nodes, group.local
+    on_ranks = ranks * (1 - (1 - 1 / ranks) ** topk)
+    on_nodes = nodes * (1 - (1 - 1 / nodes) ** topk)
+    for name, start, links, network in (
+        ("per expert", "dispatch_start", topk * (local - 1) / ranks, topk * (1 - local / ranks)),
+        (
+            "per node",
+            "dispatch_grouped",
+            on_ranks * (local - 1) / local,
+            on_nodes * (1 - 1 / nodes),
+        ),
+    ):
+        bounds, latency = {}, known[start]
+        if local > 1:
+            assert group.fabric is not None
+            rate = group.fabric.rate(local) * known["dispatch_fraction"]
+            bounds["links"] = size * links / rate
+        if nodes > 1:
+            bounds["network"] = size * network / network_rate(group, known)
+            latency += known["dispatch_network"]
+        yield CollectiveTime(name, "copies", latency, bounds)
+
+
+def _fastest(function: str, size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+    found = (_ring(function, size, group, known, protocol) for protocol in PROTOCOLS)
+    return min(found, key=lambda estimate: estimate.seconds)
+
+
+def _ring(
+    function: str, size: float, group: GpuGroup, known: Known, protocol: str
+) -> CollectiveTime:
+    ranks, nodes = group.ranks, group.nodes
+    phases = 2 if function == "all_reduce" else 1
+    share = known["flag_fraction"] if protocol == "flags" else 1.0
+    hop, over = known[f"{protocol[:-1]}_hop"], known[f"{protocol[:-1]}_network_hop"]
+    steps = phases * (ranks - 1)
+    crossing = min(steps, phases * nodes) if nodes > 1 else 0
+    fabric = group.fabric
+    direct = protocol == "flags" and nodes == 1 and fabric and fabric.topology == "mesh"
+    if direct:
+        steps = phases
+    sent = wire(function, size, ranks)
+    copied = size / ranks / phases * known["own_copy"] if FUNCTIONS[function] else 0.0
+    bounds = {}
+    if group.local > 1:
+        assert fabric is not None
+        rate, all_links = (link_rate(group, n, known) for n in (group.local, fabric.gpus))
+        bounds["links"] = (sent / rate + copied / all_links) / share
+    if nodes > 1:
+        # A ring enters and leaves a node once: all NICs of the ranks of a node carry its bytes.
+        bounds["network"] = sent / (group.local * network_rate(group, known) * share)
+    latency = known["start"] + (steps - crossing) * hop + crossing * over
+    return CollectiveTime("direct" if direct else "ring", protocol, latency, bounds)
+
+
+def _switch(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+    rate = link_rate(group, group.local, known) * known["switch_efficiency"]
+    ranks = group.local
+    bounds = {"links": size / rate * ranks / (ranks - 1)}
+    return CollectiveTime("switch", "slices", known["switch_latency"], bounds)
+
+
+def _tree(size: float, group: GpuGroup, known: Known, protocol: str) -> CollectiveTime:
+    """Up and down a tree of nodes, and a chain through the ranks of each."""
+    share = known["flag_fraction"] if protocol == "flags" else 1.0
+    hop, over = known[f"{protocol[:-1]}_hop"], known[f"{protocol[:-1]}_tree_hop"]
+    depth = math.ceil(math.log2(group.nodes))
+    latency = known["start"] + 2 * (group.local - 1) * hop + 2 * depth * over
+    bounds = {"network": 2 * size / (group.local * network_rate(group, known) * share)}
+    if group.local > 1:
+        bounds["links"] = 2 * size / (link_rate(group, group.local, known) * share)
+    return CollectiveTime("tree", protocol, latency, bounds)
+
+
+def _all_to_all(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+    ranks, nodes, local = group.ranks, group.nodes, group.local
+    bounds = {}
+    latency = known["exchange_start"]
+    if local > 1:
+        rate = link_rate(group, local, known) * known["exchange_fraction"]
+        bounds["links"] = size * (local - 1) / ranks / rate
+    if nodes > 1:
+        bounds["network"] = size * (ranks - local) / ranks / network_rate(group, known)
+        latency += known["flag_network_hop"]
+    return CollectiveTime("all at once", "slices", latency, bounds)
+
+
+__all__ = [
+    "EXCHANGES",
+    "FUNCTIONS",
+    "PROTOCOLS",
+    "CollectiveTime",
+    "Known",
+    "direct_reads",
+    "exchange_estimates",
+    "hierarchical",
+    "library_estimates",
+    "link_rate",
+    "multimem",
+    "network_rate",
+    "wire",
+]

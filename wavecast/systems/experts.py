@@ -1,0 +1,100 @@
+"""How unequally GPUs are loaded that divide the experts: from measured loads, or a power law."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from wavecast import files
+from wavecast.errors import UsageError
+
+_ORDERS: Final = 64
+"""Random orders of the experts that a power law is averaged over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertLoad:
+    """How often experts are chosen: `shares` of measured experts in their order, or the `exponent`
+    of a power law, whose k-th most popular expert is chosen k ** -exponent times as often as the
+    first (0: all equally)."""
+
+    shares: tuple[float, ...] = ()
+    exponent: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.exponent <= 10:
+            raise UsageError(f"the exponent of the load of experts is {self.exponent}, not 0 to 10")
+        if self.shares and (
+            not all(math.isfinite(share) and share >= 0 for share in self.shares)
+            or not sum(self.shares) > 0
+        ):
+            raise UsageError("loads of experts are numbers, not negative, and not all zero")
+
+    def busiest(self, experts: int, ranks: int) -> float:
+        """Tokens of the busiest of `ranks` GPUs over the mean. Measured experts are divided in
+        their order; those of a power law in random orders, whose mean counts.
+
+        Raises UsageError where the measured experts are not `experts`.
+        """
+        if ranks == 1:
+            return 1.0
+        if self.shares:
+            if len(self.shares) != experts:
+                raise UsageError(
+                    f"the load has {len(self.shares)} experts, a layer of the model {experts}"
+                )
+            return _busiest(self.shares, ranks)
+        return _expected(experts, ranks, self.exponent)
+
+    def __str__(self) -> str:
+        if self.shares:
+            return f"measured load of {len(self.shares)} experts"
+        return f"power law, exponent {self.exponent:g}" if self.exponent else "equal loads"
+
+
+def measured(path: str | Path) -> ExpertLoad:
+    """The loads of a file: a JSON list with a number per expert, or one list per layer, which are
+    added up. Raises InputError for a file that cannot be read, UsageError for another content."""
+    try:
+        found = json.loads(files.read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {error}") from None
+    layers = found if isinstance(found, list) and found and isinstance(found[0], list) else [found]
+    for layer in layers:
+        if not isinstance(layer, list) or not layer or not all(map(_number, layer)):
+            raise UsageError(f"{path} is not a list of numbers, one per expert, or one per layer")
+        if len(layer) != len(layers[0]):
+            raise UsageError(f"{path}: layers have {len(layers[0])} and {len(layer)} experts")
+    return ExpertLoad(tuple(float(sum(column)) for column in zip(*layers, strict=True)))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _busiest(shares: Sequence[float], ranks: int) -> float:
+    size = len(shares) // ranks
+    sums = [sum(shares[rank * size : (rank + 1) * size]) for rank in range(ranks)]
+    return max(sums) * ranks / sum(sums)
+
+
+@cache
+def _expected(experts: int, ranks: int, exponent: float) -> float:
+    if not exponent:
+        return 1.0
+    shares = [(index + 1) ** -exponent for index in range(experts)]
+    orders = random.Random(0)
+    total = 0.0
+    for _ in range(_ORDERS):
+        orders.shuffle(shares)
+        total += _busiest(shares, ranks)
+    return total / _ORDERS
+
+
+__all__ = ["ExpertLoad", "measured"]
