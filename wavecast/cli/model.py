@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.training import check_unused, run_training, training_options
 from wavecast.cli.types import NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
 
@@ -50,6 +52,8 @@ class Counts(click.ParamType):
     wavecast model ./config.json --system 8xMI355X,8xH200 --tp 8 --in 8192 --out 1024
 
     wavecast model gpt-oss-120b --system 8xMI355X --what-if "hbm*1.5; attention free; tp 4"
+
+    wavecast model Llama-3.1-8B --system 8xMI300X --train --batch 64 --seq 8192 --fsdp
 
     wavecast model --list
     """,
@@ -95,6 +99,7 @@ class Counts(click.ParamType):
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
               show_default=True)  # fmt: skip
+@training_options
 def command(
     name: str | None,
     list_: bool,
@@ -119,8 +124,9 @@ def command(
     changes: str,
     detail: str,
     format_: str,
+    **training: Any,
 ) -> int:
-    """Predict how a model is served on a machine, without a GPU.
+    """Predict how a model is served, or trained with --train, on a machine, without a GPU.
 
     MODEL is a config.json of Hugging Face, a folder with one, or a name (--list).
     """
@@ -131,6 +137,12 @@ def command(
         return 0
     if name is None:
         raise UsageError("no MODEL", hint="wavecast model --list names the known ones")
+    if training["train"]:
+        return run_training(
+            *(name, systems, arch_files),
+            tp=tp, dp=dp, ep=ep, dtype=dtype, options=training, detail=detail, format_=format_,
+        )  # fmt: skip
+    check_unused(training)
     if rate is not None and concurrency is not None:
         raise UsageError("--concurrency and --rate exclude each other")
     from wavecast.arch.systems import system

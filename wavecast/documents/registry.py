@@ -15,6 +15,7 @@ from wavecast.documents.ops import OpsDocument
 from wavecast.documents.schema import name_of
 from wavecast.documents.system import SystemDocument
 from wavecast.documents.trace import TraceDocument
+from wavecast.documents.training import TrainingDocument
 from wavecast.documents.tune import TuneDocument
 from wavecast.documents.validate import ValidateDocument
 
@@ -25,6 +26,7 @@ def documents() -> dict[str, type[JsonObject]]:
         ExplainDocument,
         OperationDocument,
         SystemDocument,
+        TrainingDocument,
         CheckDocument,
         TraceDocument,
         ValidateDocument,

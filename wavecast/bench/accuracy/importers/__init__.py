@@ -26,6 +26,7 @@ BUILT_IN: Final[dict[str, str]] = {
         ("gemm_tuned", "GemmTuned"),
         ("moe_tuned", "MoeTuned"),
         ("serving", "Serving"),
+        ("training", "TrainingRuns"),
         ("general", "General"),
     )
 }

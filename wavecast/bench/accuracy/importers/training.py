@@ -1,0 +1,179 @@
+"""Training runs of whole models: throughput of MLPerf Training and of published tables.
+
+A run gives a case where its configuration is known: parallelism, micro-batch and what the row does
+not have but the files of its benchmark do (`BENCHMARKS`).
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from wavecast import arch
+from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.importers.base import Importer, rows, why
+from wavecast.bench.accuracy.importers.serving import known_model
+from wavecast.errors import UnknownName, Unpredictable, WavecastError
+from wavecast.systems.training.op import TrainedModel
+from wavecast.systems.training.setup import TrainingSetup
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BENCHMARKS: Final[Mapping[str, Mapping[str, Any]]] = {
+    # LoRA of rank 16 on attention's projections, FP8_ACTIVATION=True (config_*.sh of the
+    # submissions); the optimizer of the adapters is small.
+    "llama2_70b_lora": {"model": "Llama-2-70B", "dtype": "fp8", "lora": 16, "sharding": 0,
+                        "fp8_activations": True},
+    # INTERLEAVED_PIPELINE=8 and FP8_PARAMS=True (config_*.sh of NVIDIA's submissions)
+    "llama31_405b": {"model": "Llama-3.1-405B", "dtype": "fp8", "schedule": "interleaved",
+                     "chunks": 8, "gradients": "bf16"},
+}  # fmt: skip
+"""What every submission of a benchmark of MLPerf Training shares."""
+_AMD_LORA: Final = {"recompute": "full", "recompute_layers": 21}
+"""ACG=full, ACM=block, ACL=21 (config_MI300X_1x8x1.sh of MLPerf Training v5.0); on several nodes
+sequences are divided instead."""
+_PUBLISHED: Final = {
+    "DeepSeekV3": "DeepSeek-R1",
+    "LLAMA3_70B": "Llama-3.3-70B",
+    "GPT OSS 120B": "gpt-oss-120b",
+    "Qwen3_30B_a3B": "Qwen3-30B-A3B",
+    "Qwen3_235B_a22B": "Qwen3-235B-A22B",
+}
+"""Names of models in published tables with another spelling, or of another model of equal sizes."""
+_DTYPES: Final = {"FP8": "fp8", "MXFP8": "mxfp8", "BF16": "bf16"}
+_MACHINES: Final = {"GB200": ("b200", 72)}
+"""Names of GPUs that are a device in nodes of so many: GB200 NVL72."""
+_NODE: Final = 8
+_NETWORK: Final = 50.0
+"""GB/s of a GPU's NIC: 400 Gb/s in the multi-node machines of both sources."""
+_FILE: Final = re.compile(r"tp(\d+)pp(\d+)cp(\d+)")
+
+
+class TrainingRuns(Importer):
+    """One row per metric of a run."""
+
+    name: ClassVar[str] = "training"
+    columns: ClassVar[tuple[frozenset[str], ...]] = (
+        frozenset({"model", "gpu", "phase", "isl", "batch_or_concurrency", "metric", "value",
+                   "n_gpus", "notes"}),
+    )  # fmt: skip
+
+    def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
+        """A case per row with a throughput of training."""
+        for row in rows(frame):
+            if row.get("phase") == "train":
+                yield _case(row)
+
+
+def _case(row: Mapping[str, Any]) -> Case:
+    model, device, reason, seconds, op = "", "", "", math.nan, None
+    try:
+        device, node = _machine(row)
+        model, setup = _setup(row, node)
+        seconds = _seconds(row, setup)
+        op = TrainedModel(model, setup, node)
+    except (WavecastError, KeyError, ValueError, OverflowError, TypeError) as error:
+        reason = error.message if isinstance(error, WavecastError) else why(error)
+    return Case(
+        kind="training",
+        op=op,
+        device=device,
+        seconds=seconds,
+        group=model,
+        labels={"model": model, "dtype": op.setup.dtype if op else ""},
+        source=f"{row.get('source_repo', '')} {row.get('source_path', '')}".strip(),
+        reason=reason,
+    )
+
+
+def _machine(row: Mapping[str, Any]) -> tuple[str, int]:
+    """Id of the GPU, and GPUs of a node. Raises Unpredictable for cards with other links."""
+    if re.search(r"NVL[- ]", str(row["notes"])) or "PCIe" in str(row["notes"]):
+        raise Unpredictable("H100 NVL and H200 NVL have other clocks and links")
+    name = str(row["gpu"])
+    device, node = _MACHINES.get(name, (name, _NODE))
+    return arch.load(device).id, node
+
+
+def _setup(row: Mapping[str, Any], node: int) -> tuple[str, TrainingSetup]:
+    """Raises Unpredictable for settings that are not known or not modelled."""
+    notes = str(row["notes"])
+    if notes.startswith("MLPerf"):
+        known, given = _mlperf(row, notes)
+    else:
+        known, given = _table(row, notes)
+    model = str(known.pop("model"))
+    gpus = int(row["n_gpus"])
+    return model, TrainingSetup(
+        gpus=gpus,
+        batch=int(row["batch_or_concurrency"]),
+        sequence=int(row["isl"]),
+        network=_NETWORK if gpus > node else 0.0,
+        **known,
+        **given,
+    )
+
+
+def _mlperf(row: Mapping[str, Any], notes: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    benchmark = str(row["model"])
+    if benchmark not in BENCHMARKS:
+        raise Unpredictable(f"the layers of {benchmark} are not modelled")
+    known = dict(BENCHMARKS[benchmark])
+    found = re.search(r"config=(\{.*?\})", notes)
+    config: Mapping[str, str] = ast.literal_eval(found[1]) if found else {}
+    file = _FILE.search(str(config.get("file", "")))
+    sizes = dict(zip(("tp", "pp", "cp"), file.groups(), strict=True)) if file else dict(config)
+    if "tp" not in sizes:
+        raise Unpredictable("the row does not have the parallelism")
+    if str(row["gpu"]) == "MI300X" and int(sizes.get("cp", 1)) == 1:
+        known |= _AMD_LORA
+    tensor = int(sizes["tp"])
+    return known, {
+        "tensor": tensor,
+        "pipeline": int(sizes.get("pp", 1)),
+        "context": int(sizes.get("cp", 1)),
+        "tensor_overlap": tensor > 1,  # TP_COMM_OVERLAP=True in all of these configurations
+        "micro_batch": int(config.get("mbs", 1)),
+    }
+
+
+def _table(row: Mapping[str, Any], notes: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A row of Megatron-Bridge's tables: MBS=1 CP=1 VP=4 FSDP=0."""
+    if notes.startswith("LoRA"):
+        raise Unpredictable("the row does not have the rank and the targets of the adapters")
+    values = dict(re.findall(r"(\w+)=(\S+)", notes))
+    dtype = _DTYPES.get(str(row["precision"]))
+    if dtype is None:
+        raise UnknownName("dtype of training", str(row["precision"]), list(_DTYPES))
+    chunks = int(values["VP"]) if values.get("VP", "n/a").isdigit() else 1
+    sharded = values.get("FSDP", "0").isdigit() and int(values["FSDP"]) > 0
+    name = str(row["model"])
+    model = _PUBLISHED.get(name) or known_model(name.replace("_", "-"))
+    expert = row.get("ep")
+    return {"model": model, "dtype": dtype}, {
+        "micro_batch": int(values["MBS"]),
+        "tensor": int(row["tp"]),
+        "pipeline": int(row["pp"]),
+        "context": int(values["CP"]),
+        "expert": int(expert) if expert else 1,
+        "chunks": chunks,
+        "schedule": "interleaved" if chunks > 1 else "1f1b",
+        "sharding": 3 if sharded else 1,
+    }
+
+
+def _seconds(row: Mapping[str, Any], setup: TrainingSetup) -> float:
+    """Seconds of a step. Raises Unpredictable for another metric."""
+    metric, value = str(row["metric"]), float(row["value"])
+    if metric == "train_throughput_median":
+        return setup.batch / value
+    if metric == "train_tokens_per_gpu" and not str(row["notes"]).startswith("MLPerf"):
+        return setup.tokens / (value * setup.gpus)
+    raise Unpredictable(f"{metric} is not the time of a step, or repeats it")
+
+
+__all__ = ["BENCHMARKS", "TrainingRuns"]

@@ -1,0 +1,156 @@
+"""Options of `wavecast model --train`, and its run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from wavecast.cli import streams
+from wavecast.cli.types import NumberRange, count
+from wavecast.errors import NothingAnalysed, UsageError
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+_OPTIONS: Final = (
+    click.option("--train", is_flag=True, help="Predict a training step instead of serving."),
+    click.option("--batch", type=count(1), default=None, help="Training: sequences of a step."),
+    click.option("--seq", "sequence", type=count(1, 1 << 24), default=None,
+                 help="Training: tokens of a sequence."),
+    click.option("--micro-batch", type=count(1), default=None, show_default="1",
+                 help="Training: sequences at once on a replica."),
+    click.option("--gpus", type=count(1), default=None, show_default="those of --system",
+                 help="Training: GPUs, in nodes as --system."),
+    click.option("--network", type=NumberRange(0, 1e5, min_open=True), default=None,
+                 help="Training: GB/s of a GPU's NIC per direction."),
+    click.option("--pp", type=count(1), default=None, show_default="1",
+                 help="Training: stages of the pipeline."),
+    click.option("--cp", type=count(1), default=None, show_default="1",
+                 help="Training: GPUs that divide a sequence."),
+    click.option("--schedule", type=click.Choice(["1f1b", "interleaved", "gpipe", "zero-bubble"]),
+                 default=None, help="Training: schedule of the pipeline."),
+    click.option("--chunks", type=count(1), default=None, show_default="1",
+                 help="Training: parts of the layers per GPU, of the schedule interleaved."),
+    click.option("--fsdp", is_flag=True, help="Training: shard weights, too (ZeRO-3)."),
+    click.option("--zero", type=click.IntRange(0, 3), default=None, show_default="1",
+                 help="Training: what replicas shard; 1: optimizer, 2: gradients, 3: weights."),
+    click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default=None,
+                 show_default="none", help="Training: what the backward pass computes again."),
+    click.option("--recompute-layers", type=count(1), default=None, show_default="all",
+                 help="Training: layers of a GPU that --recompute full computes again."),
+    click.option("--lora", type=count(1), default=None,
+                 help="Training: rank of adapters over frozen weights."),
+    click.option("--grad-dtype", type=click.Choice(["fp32", "bf16"]), default=None,
+                 show_default="fp32", help="Training: dtype of gradients."),
+    click.option("--fp8-activations", is_flag=True,
+                 help="Training: store operands of activation functions in fp8."),
+    click.option("--no-sequence-parallel", is_flag=True,
+                 help="Training: norms on every GPU of --tp in full."),
+    click.option("--split-products", is_flag=True,
+                 help="Training: communication of --tp runs next to parts of the products."),
+    click.option("--overlap", type=NumberRange(0, 1), default=None,
+                 help="Training: share of the communication of replicas that is hidden."),
+    click.option("--tokens", type=NumberRange(0, 1e18, min_open=True), default=None,
+                 help="Training: tokens of the whole training."),
+)  # fmt: skip
+
+NAMES: Final = (
+    *("train", "batch", "sequence", "micro_batch", "gpus", "network", "pp", "cp", "schedule"),
+    *("chunks", "fsdp", "zero", "recompute", "recompute_layers", "lora", "grad_dtype"),
+    *("fp8_activations", "no_sequence_parallel", "split_products", "overlap", "tokens"),
+)
+"""Parameters of the options."""
+
+
+def training_options(command: _Command) -> _Command:
+    """Add the options of training to a command, which gets them as keyword arguments."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def check_unused(options: Mapping[str, Any]) -> None:
+    """Raises UsageError for an option of training without `--train`."""
+    given = [name for name in NAMES[1:] if options[name] not in (None, False)]
+    if given:
+        names = {"sequence": "seq"}
+        option = names.get(given[0], given[0]).replace("_", "-")
+        raise UsageError(f"--{option} belongs to --train")
+
+
+def run_training(
+    name: str,
+    systems: str,
+    arch_files: Sequence[Path],
+    *,
+    tp: int | None,
+    dp: int,
+    ep: int,
+    dtype: str,
+    options: Mapping[str, Any],
+    detail: str,
+    format_: str,
+) -> int:
+    """`wavecast model NAME --train` on every system of a list with commas."""
+    from wavecast.arch.systems import system
+    from wavecast.report import training as report
+    from wavecast.systems.training.answer import train
+
+    if options["batch"] is None or options["sequence"] is None:
+        raise UsageError("--train needs --batch and --seq")
+    if options["fsdp"] and options["zero"] not in (None, 3):
+        raise UsageError("--fsdp is --zero 3")
+    answers = []
+    for selector in systems.split(","):
+        machine = system(selector, arch_files)
+        setup = _setup(machine.gpus, tp, dp, ep, dtype, options)
+        answers.append(train(name, machine, setup, tokens=options["tokens"] or 0.0))
+    if format_ == "json":
+        streams.as_document(sys.stdout)
+        click.echo(report.training_text(answers))
+    else:
+        report.render_training(answers, streams.console(highlight=False), detail=detail)
+    if not any(found.figures for found in answers):
+        raise NothingAnalysed("the training fits none of the systems")
+    return 0
+
+
+def _setup(
+    node: int, tp: int | None, dp: int, ep: int, dtype: str, options: Mapping[str, Any]
+) -> Any:
+    """The setup of the options. `--dp` larger than 1 must agree with the other sizes."""
+    from wavecast.systems.training.setup import TrainingSetup
+
+    chunks = options["chunks"] or 1
+    setup = TrainingSetup(
+        gpus=options["gpus"] or node,
+        batch=options["batch"],
+        sequence=options["sequence"],
+        micro_batch=options["micro_batch"] or 1,
+        dtype=dtype or "bf16",
+        gradients=options["grad_dtype"] or "fp32",
+        fp8_activations=options["fp8_activations"],
+        recompute=options["recompute"] or "none",
+        recompute_layers=options["recompute_layers"] or 0,
+        tensor=tp or 1,
+        pipeline=options["pp"] or 1,
+        context=options["cp"] or 1,
+        expert=ep,
+        sequence_parallel=not options["no_sequence_parallel"],
+        schedule=options["schedule"] or ("interleaved" if chunks > 1 else "1f1b"),
+        chunks=chunks,
+        sharding=3 if options["fsdp"] else 1 if options["zero"] is None else options["zero"],
+        lora=options["lora"] or 0,
+        network=options["network"] or 0.0,
+        overlap=options["overlap"],
+        tensor_overlap=options["split_products"],
+    )
+    if dp not in (1, setup.data):
+        raise UsageError(f"{setup.gpus} GPUs have {setup.data} replicas, not the {dp} of --dp")
+    return setup
+
+
+__all__ = ["NAMES", "check_unused", "run_training", "training_options"]

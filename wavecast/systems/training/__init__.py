@@ -1,0 +1,1 @@
+"""Training steps of whole models: time, memory, and parallelism over many GPUs."""

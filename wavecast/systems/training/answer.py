@@ -1,0 +1,169 @@
+"""A model that is trained on a system: does it fit, how long is a step, and where the time goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wavecast import dtypes
+from wavecast.arch.systems import System
+from wavecast.errors import UsageError
+from wavecast.systems import huggingface
+from wavecast.systems.architecture import ExpertMlp, ModelArchitecture
+from wavecast.systems.intervals import Interval
+from wavecast.systems.training.assumptions import Overlap, assumptions
+from wavecast.systems.training.flops import model_flops
+from wavecast.systems.training.intervals import bracketed_step
+from wavecast.systems.training.memory import (
+    TrainingMemory,
+    largest_micro_batch,
+    training_memory,
+)
+from wavecast.systems.training.network import TrainingNetwork
+from wavecast.systems.training.setup import TrainingSetup, check
+from wavecast.systems.training.step import TrainingKernel, TrainingModel, TrainingStep
+
+NOT_MODELLED: Final = (
+    "data loading, checkpoints and evaluation",
+    "unequal loads of experts",
+    "different layers are taken to be distributed evenly over the stages",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFigures:
+    """A step and what follows from it.
+
+    `seconds` of a step, `rate` in tokens per second and GPU, `mfu`: share of the peak FLOP/s of
+    `peak_dtype`, `exposed`: share of a step in which communication is not hidden, `bubble`: share
+    in which the busiest GPU of the pipeline waits, `training`: seconds for all tokens (None where
+    their number is not given).
+    """
+
+    step: TrainingStep
+    kernels: tuple[TrainingKernel, ...]
+    seconds: Interval
+    rate: Interval
+    mfu: Interval | None
+    peak_dtype: str
+    exposed: Interval
+    bubble: Interval
+    training: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingAnswer:
+    """One model with one setup on one system. `largest` is the largest micro-batch that fits.
+    `why_not` says why there are no `figures`, else it is empty."""
+
+    system: System
+    architecture: ModelArchitecture
+    setup: TrainingSetup
+    memory: TrainingMemory
+    largest: int
+    figures: TrainingFigures | None
+    why_not: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def train(
+    selector: str, system: System, setup: TrainingSetup, *, tokens: float = 0.0
+) -> TrainingAnswer:
+    """A model on a system; one that does not fit is an answer without figures. `tokens`: of the
+    whole training (0: not given).
+
+    Raises UnknownName for a model, UsageError for sizes that do not divide, MissingFact for links
+    or memory that are not known, Unpredictable for layers whose training is not modelled.
+    """
+    name, values = huggingface.load(selector)
+    architecture = huggingface.read(values, name)
+    check(architecture, setup)
+    if setup.gpus > system.gpus and setup.gpus % system.gpus:
+        raise UsageError(f"{setup.gpus} GPUs are not a number of nodes of {system.gpus}")
+    device = system.device
+    memory = training_memory(architecture, setup, device)
+    largest = largest_micro_batch(architecture, setup, device)
+    if not memory.fits:
+        more = f"; a micro-batch of {largest} fits" if largest else ""
+        why_not = (
+            f"{name} needs {memory.needed / 2**30:.1f} GiB of every GPU, training may take "
+            f"{memory.available / 2**30:.1f} GiB of {device.id}{more}"
+        )
+        return TrainingAnswer(system, architecture, setup, memory, largest, None, why_not)
+    model = TrainingModel(architecture, setup, TrainingNetwork(device, system.gpus, setup.network))
+    return TrainingAnswer(
+        system=system,
+        architecture=architecture,
+        setup=setup,
+        memory=memory,
+        largest=largest,
+        figures=figures(model, tokens),
+        notes=_notes(model),
+    )
+
+
+def figures(model: TrainingModel, tokens: float = 0.0) -> TrainingFigures:
+    """The figures of a step with their intervals."""
+    setup, architecture, device = model.setup, model.architecture, model.network.device
+    step, known = model.step(), model.overlaps()
+    fast = model.step({name: Overlap(o.high, o.high, o.high) for name, o in known.items()})
+    slow = model.step({name: Overlap(o.low, o.low, o.low) for name, o in known.items()})
+    seconds = bracketed_step(step.seconds, device, architecture, (fast.seconds, slow.seconds))
+    each = setup.tokens / setup.gpus
+    ranges = "overlap of communication from its least to its most"
+    peak = device.peak_flops(dtypes.lookup(_multiplied(setup)).rate)
+    needed = model_flops(architecture, setup) / setup.gpus
+    return TrainingFigures(
+        step=step,
+        kernels=tuple(model.kernels()),
+        seconds=seconds,
+        rate=_per_second(each, seconds),
+        mfu=_per_second(needed / peak.number, seconds) if peak is not None else None,
+        peak_dtype=_multiplied(setup),
+        exposed=Interval(_share(step), _share(fast), _share(slow), ranges),
+        bubble=_ordered(step.pipeline.bubble, fast.pipeline.bubble, slow.pipeline.bubble, ranges),
+        training=_times(seconds, tokens / setup.tokens) if tokens else None,
+    )
+
+
+def _multiplied(setup: TrainingSetup) -> str:
+    """The dtype whose peak MFU is a share of."""
+    return "bf16" if setup.dtype == "bf16" else "fp8"
+
+
+def _share(step: TrainingStep) -> float:
+    return sum(step.exposed.values()) / step.seconds
+
+
+def _ordered(value: float, one: float, other: float, basis: str) -> Interval:
+    return Interval(value, min(value, one, other), max(value, one, other), basis)
+
+
+def _per_second(amount: float, seconds: Interval) -> Interval:
+    return Interval(
+        amount / seconds.value, amount / seconds.high, amount / seconds.low, seconds.basis
+    )
+
+
+def _times(seconds: Interval, steps: float) -> Interval:
+    return replace(
+        seconds, value=seconds.value * steps, low=seconds.low * steps, high=seconds.high * steps
+    )
+
+
+def _notes(model: TrainingModel) -> tuple[str, ...]:
+    setup = model.setup
+    notes = [
+        f"kernels take {assumptions().kernel_slowdown:g} times as long as alone "
+        "(wavecast/systems/training/assumptions.toml)"
+    ]
+    if setup.dtype == "mxfp8":
+        notes.append("mxfp8 is priced at the rate of fp8 with a scale per tensor")
+    if any(isinstance(layer.mlp, ExpertMlp) for layer, _ in model.architecture.layers):
+        notes.append("experts are taken to be chosen equally often")
+    notes.append("gradients of norms and element-wise kernels are priced by their bytes")
+    notes += [f"{name}: only a bound, because {why}" for name, why in model.prices.bounded.items()]
+    return tuple(notes)
+
+
+__all__ = ["NOT_MODELLED", "TrainingAnswer", "TrainingFigures", "figures", "train"]

@@ -1,0 +1,91 @@
+"""A training step of a model as an operation with a time: runs are scored like kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Self
+
+from wavecast.arch import Device, load
+from wavecast.errors import UsageError
+from wavecast.model.bounds import Work
+from wavecast.model.ops.base import Op
+from wavecast.model.prediction import Prediction
+from wavecast.systems import huggingface
+from wavecast.systems.training.answer import NOT_MODELLED, TrainingFigures, figures
+from wavecast.systems.training.flops import model_flops
+from wavecast.systems.training.network import TrainingNetwork
+from wavecast.systems.training.setup import TrainingSetup, check
+from wavecast.systems.training.step import TrainingModel
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedModel(Op):
+    """A step of `model` (a name of `models.toml`) with `setup` on nodes of `node` GPUs."""
+
+    kind: ClassVar[str] = "training"
+    shape_help: ClassVar[str] = "see wavecast model --train"
+
+    model: str
+    setup: TrainingSetup
+    node: int
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """Raises UsageError: `wavecast model --train` has the options of a setup."""
+        del shape, options
+        raise UsageError("training has no --shape", hint="wavecast model --train predicts it")
+
+    def work(self) -> Work:
+        """The FLOPs of one GPU that a step needs; its bytes are those of its weights, once per
+        micro-batch and pass."""
+        name, values = huggingface.load(self.model)
+        architecture, setup = huggingface.read(values, name), self.setup
+        flops = model_flops(architecture, setup) / setup.gpus
+        width = 2.0 if setup.dtype == "bf16" else 1.0
+        weights = architecture.parameters * width / (setup.tensor * setup.pipeline * setup.expert)
+        dtype = "bf16" if setup.dtype == "bf16" else "fp8"
+        read = 3 * weights * setup.micro_batches
+        return Work({dtype: flops}, read, 0.0, "six per parameter", "parameters")
+
+    def predict(self, device: Device) -> Prediction:
+        """The step. Raises as `TrainingModel.step`."""
+        found = _figures(self.model, device.id, self.setup, self.node)
+        seconds, step = found.seconds, found.step
+        bounds = {
+            **{f"{name} communication": value for name, value in step.exposed.items()},
+            **step.phases,
+            "pipeline bubble": step.pipeline.seconds - step.pipeline.busy,
+            "optimizer": step.optimizer,
+        }
+        return Prediction(
+            device=device.id,
+            seconds=seconds.value,
+            low=seconds.low,
+            high=seconds.high,
+            limiter=max(bounds, key=lambda name: bounds[name]),
+            fidelity="formula",
+            bounds=bounds,
+            assumed={"parallelism": str(self.setup), "recompute": self.setup.recompute},
+            not_modelled=NOT_MODELLED,
+        )
+
+    def __str__(self) -> str:
+        setup = self.setup
+        return (
+            f"training {self.model} {setup.dtype} on {setup.gpus} GPUs, {setup}, batch "
+            f"{setup.batch} x {setup.sequence}, micro-batch {setup.micro_batch}"
+        )
+
+
+@lru_cache(maxsize=256)
+def _figures(model: str, device: str, setup: TrainingSetup, node: int) -> TrainingFigures:
+    name, values = huggingface.load(model)
+    architecture = huggingface.read(values, name)
+    check(architecture, setup)
+    network = TrainingNetwork(load(device), node, setup.network)
+    return figures(TrainingModel(architecture, setup, network))
+
+
+__all__ = ["TrainedModel"]
