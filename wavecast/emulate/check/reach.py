@@ -8,7 +8,7 @@ tensors are compared by halves.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -119,6 +119,19 @@ class BoundsRow:
         return builder.call(function, [self.list, address, size])
 
 
+    def overlaps(self, address: Any, size: Any) -> Any:
+        """Whether one of `size` bytes from `address` on lies in an interval (i1)."""
+        builder = self.builder
+        function = _overlap_function(builder.module)
+        one = _overlap(builder, address, size, self.first, self.end)
+        with builder.goto_entry_block():
+            found = builder.alloca(I1)
+        builder.store(one, found)
+        with builder.if_then(builder.not_(one), likely=False):
+            builder.store(builder.call(function, [self.list, address, size]), found)
+        return builder.load(found, typ=I1)
+
+
 def read_bytes(size: int) -> int:
     """The bytes of a scalar load that the source surely reads."""
     return size - 4 if size == _WIDENED else size
@@ -133,12 +146,29 @@ def within(builder: ir.IRBuilder, address: Any, size: Any, first: Any, end: Any)
     return builder.and_(builder.and_(starts, fits), ordered)
 
 
+def _overlap(builder: ir.IRBuilder, address: Any, size: Any, first: Any, end: Any) -> Any:
+    """Whether one of `size` bytes from `address` on lies between two addresses (i1)."""
+    starts = builder.icmp_unsigned("<", address, end)
+    ends = builder.icmp_unsigned(">", builder.add(address, size), first)
+    return builder.and_(starts, ends)
+
+
 def _list_function(module: ir.Module) -> ir.Function:
-    """`i1 in_list(i64 list, i64 address, i64 size)`; no list has no interval."""
-    found = module.globals.get("in_list")
+    """`i1 in_list(i64 list, i64 address, i64 size)`: `within` one of its intervals; no list has
+    none."""
+    return _any_interval(module, "in_list", within)
+
+
+def _overlap_function(module: ir.Module) -> ir.Function:
+    """`i1 overlaps_list(i64 list, i64 address, i64 size)`."""
+    return _any_interval(module, "overlaps_list", _overlap)
+
+
+def _any_interval(module: ir.Module, name: str, compare: Callable[..., Any]) -> ir.Function:
+    found = module.globals.get(name)
     if found is not None:
         return found
-    function = ir.Function(module, ir.FunctionType(I1, [I64] * 3), "in_list")
+    function = ir.Function(module, ir.FunctionType(I1, [I64] * 3), name)
     function.linkage = "internal"
     given, address, size = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -157,7 +187,7 @@ def _list_function(module: ir.Module) -> ir.Function:
     start = builder.add(builder.shl(index, I64(1)), I64(1))
     first = load(builder, element(builder, pointer, start, I64), I64, 8)
     end = load(builder, element(builder, pointer, builder.add(start, I64(1)), I64), I64, 8)
-    builder.cbranch(within(builder, address, size, first, end), good, more)
+    builder.cbranch(compare(builder, address, size, first, end), good, more)
     builder.position_at_end(more)
     following = builder.add(index, I64(1))
     index.add_incoming(following, more)

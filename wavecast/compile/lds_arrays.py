@@ -1,0 +1,283 @@
+"""The LDS arrays that the accesses of a HIP kernel are made for, from LLVM IR.
+
+Machine code has one block of LDS. LLVM puts the arrays of a kernel into one structure
+(`amdgpu-lower-module-lds`) and keeps the field that each address is made from. The IR behind that
+pass is the `llir` stage of a HIP kernel. An access of the machine code belongs to those of the IR
+that have its source location, column included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.compile.irtypes import TypeTable
+from wavecast.isa.instruction import Instruction, SourceLocation
+from wavecast.isa.opcode import MemoryKind, Space
+
+PASS: Final = "amdgpu-lower-module-lds"
+"""LLVM's pass whose output is read."""
+LDS_BYTES: Final = 1 << 31
+"""The end of arrays whose size the launch chooses: beyond all LDS."""
+
+_BANNER: Final = "*** IR Dump After "
+_DEFINE = re.compile(r'^define .*@("?)(?P<name>[^"(]+)\1\(')
+_STRUCT = re.compile(
+    r'^@("?)(?P<name>[^"\s]+)\1 = .*\baddrspace\(3\) global (?P<type>%\S+) .*'
+    r"!absolute_symbol !(?P<at>\d+)"
+)
+_DYNAMIC = re.compile(r'^@("?)(?P<name>[^"\s]+)\1 = .*\baddrspace\(3\) global \[0 x [^]]+\]')
+_RANGE = re.compile(r"^!(\d+) = !\{i32 (\d+), i32 \d+\}")
+_POINTER = re.compile(r"\bptr addrspace\(3\) ")
+_DEFINITION = re.compile(r"^\s+(?P<result>%\S+) = (?P<what>.*)$")
+_CONSTANT = "getelementptr "
+_FIELD = re.compile(
+    r'^getelementptr [a-z ]*\((?P<type>%[^,]+), ptr addrspace\(3\) @"?(?P<name>[^",]+)"?, i32 0, '
+    r"i32 (?P<field>\d+)\)$"
+)
+_DEBUG = re.compile(r", !dbg !(\d+)")
+_LOCATION = re.compile(
+    r"^!(?P<number>\d+) = (?:distinct )?!DILocation\(line: (?P<line>\d+)"
+    r"(?:, column: (?P<column>\d+))?, scope: !(?P<scope>\d+)(?:, inlinedAt: !(?P<at>\d+))?"
+)
+_SCOPE = re.compile(
+    r"^!(?P<number>\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlock\w*)\(.*?"
+    r"\bfile: !(?P<file>\d+)"
+)
+_FILE = re.compile(r'^!(?P<number>\d+) = !DIFile\(filename: "(?P<name>[^"]*)"')
+_COPIES = ("freeze ", "bitcast ", "select ", "phi ")
+_ATOMIC = ("atomicrmw ", "cmpxchg ")
+
+Position = tuple[tuple[str, int, int], ...]
+"""A source location: name of the file, line and column, then those of each call it is inlined at.
+"""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LdsArray:
+    """LDS bytes from `first` to before `end`."""
+
+    first: int
+    end: int
+
+
+class LdsAccesses:
+    """Which arrays the LDS accesses of a kernel may touch.
+
+    `text` is the module as LLVM prints it behind `PASS`; a module without the kernel, or without
+    locations, knows nothing.
+    """
+
+    def __init__(self, text: str, kernel: str) -> None:
+        lines = text.split("\n")
+        self._arrays = _arrays(lines, kernel)
+        self._by_column: dict[tuple[MemoryKind, Position], set[LdsArray] | None] = {}
+        self._by_line: dict[tuple[MemoryKind, Position], set[LdsArray] | None] = {}
+        if self._arrays:
+            positions = _positions(lines)
+            body = list(_body(lines, kernel))
+            roots = _Roots(body, self._arrays)
+            for line in body:
+                self._note(line, roots, positions)
+
+    def of(self, instruction: Instruction) -> tuple[LdsArray, ...]:
+        """The arrays an instruction may touch, by their first byte; none where it is not known."""
+        memory, location = instruction.memory, instruction.location
+        if memory is None or memory.space is not Space.LDS or location is None:
+            return ()
+        position = _position_of(location)
+        # merged accesses keep the line alone
+        known = self._by_column if all(column for _, _, column in position) else self._by_line
+        found = known.get((memory.kind, position if known is self._by_column else _rows(position)))
+        return tuple(sorted(found)) if found else ()
+
+    def _note(self, line: str, roots: _Roots, positions: Mapping[int, Position]) -> None:
+        """Add an access of the IR; what passes pointers on is none."""
+        definition = _DEFINITION.match(line)
+        what = definition["what"] if definition is not None else line.strip()
+        debug = _DEBUG.search(line)
+        operands = list(_operands(what))
+        if not operands or debug is None or what.startswith((*_COPIES, _CONSTANT)):
+            return
+        position = positions.get(int(debug[1]))
+        if position is None:
+            return
+        touched: set[LdsArray] | None = set()
+        for operand in operands:
+            found = roots.of(operand)
+            touched = None if touched is None or found is None else touched | found
+        for kind in _kinds(what):
+            for known, key in ((self._by_column, position), (self._by_line, _rows(position))):
+                before = known.get((kind, key), set())
+                both = None if before is None or touched is None else before | touched
+                known[kind, key] = both
+
+
+def _kinds(what: str) -> Sequence[MemoryKind]:
+    words = what.removeprefix("tail ").removeprefix("musttail ")
+    if words.startswith("load "):
+        return (MemoryKind.LOAD,)
+    if words.startswith("store "):
+        return (MemoryKind.STORE,)
+    if words.startswith(_ATOMIC):
+        return (MemoryKind.ATOMIC,)
+    return (MemoryKind.LOAD, MemoryKind.STORE, MemoryKind.ATOMIC)
+
+
+class _Roots:
+    """The arrays that the pointers of a function are made from."""
+
+    def __init__(self, body: Sequence[str], arrays: Mapping[tuple[str, int], LdsArray]) -> None:
+        self.arrays = arrays
+        self.definitions: dict[str, str] = {}
+        for line in body:
+            definition = _DEFINITION.match(line)
+            if definition is not None:
+                self.definitions[definition["result"]] = definition["what"]
+
+    def of(self, pointer: str) -> set[LdsArray] | None:
+        """None where one of them is not known."""
+        found: set[LdsArray] = set()
+        work, seen = [pointer], {pointer}
+        while work:
+            operand = work.pop()
+            if not operand.startswith("%"):
+                array = self._constant(operand)
+                if array is None:
+                    return None
+                found.add(array)
+                continue
+            what = self.definitions.get(operand, "")
+            if what.startswith(_CONSTANT):
+                sources = list(_operands(what))[:1]
+            elif what.startswith("phi ptr addrspace(3)"):
+                sources = re.findall(r"\[ (.+?), %\S+ \]", what)
+            elif what.startswith(_COPIES):
+                sources = list(_operands(what))
+            else:
+                return None
+            if not sources:
+                return None
+            work += [source for source in sources if source not in seen]
+            seen |= set(sources)
+        return found
+
+    def _constant(self, text: str) -> LdsArray | None:
+        """The array of a constant address: a field of a structure, with an offset or without."""
+        while (field := _FIELD.match(text)) is None and text.startswith(_CONSTANT):
+            text = next(_operands(text), "")
+        if field is not None:
+            return self.arrays.get((field["name"], int(field["field"])))
+        return self.arrays.get((text.removeprefix("@").strip('"'), 0))
+
+
+def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], LdsArray]:
+    """(symbol, field) -> array, of the structures that the kernel uses and of dynamic LDS."""
+    types = TypeTable(lines)
+    ranges = {m[1]: int(m[2]) for line in lines if (m := _RANGE.match(line)) is not None}
+    found: dict[tuple[str, int], LdsArray] = {}
+    for line in lines:
+        structure = _STRUCT.match(line)
+        if structure is None or structure["at"] not in ranges:
+            continue
+        if structure["name"] not in (f"llvm.amdgcn.kernel.{kernel}.lds", "llvm.amdgcn.module.lds"):
+            continue
+        first = ranges[structure["at"]]
+        for number, (offset, size) in enumerate(types.fields(structure["type"])):
+            found[structure["name"], number] = LdsArray(first + offset, first + offset + size)
+    end = max((array.end for array in found.values()), default=0)
+    for line in lines:
+        dynamic = _DYNAMIC.match(line)
+        if dynamic is not None:
+            found[dynamic["name"], 0] = LdsArray(end, LDS_BYTES)
+    return found
+
+
+def _body(lines: Sequence[str], kernel: str) -> Iterator[str]:
+    """The instructions of a function, without labels."""
+    started = False
+    for line in lines:
+        if started:
+            if line == "}":
+                return
+            if line.startswith(" "):
+                yield line
+        elif line.startswith("define "):
+            name = _DEFINE.match(line)
+            started = name is not None and name["name"] == kernel
+
+
+def _operands(text: str) -> Iterator[str]:
+    """The LDS pointers among the operands of an instruction: `%12`, `@name`, or a constant
+    expression."""
+    at = 0
+    while (found := _POINTER.search(text, at)) is not None:
+        start = end = found.end()
+        while text.startswith(("nonnull ", "noundef ", "align "), start):
+            start = end = text.index(" ", start) + 1
+        depth = 0
+        while end < len(text) and (depth or text[end] not in ",)] "):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            if text.startswith(_CONSTANT, end):  # words of a constant stay together
+                end = text.index("(", end)
+                continue
+            end += 1
+        operand = text[start:end]
+        if operand:
+            yield operand
+        at = max(end, found.end())
+
+
+def _positions(lines: Sequence[str]) -> dict[int, Position]:
+    """The locations of a module's metadata, by number."""
+    files: dict[int, str] = {}
+    scopes: dict[int, int] = {}
+    locations: dict[int, re.Match[str]] = {}
+    for line in lines:
+        if not line.startswith("!"):
+            continue
+        if (file := _FILE.match(line)) is not None:
+            files[int(file["number"])] = file["name"].rsplit("/", 1)[-1]
+        elif (scope := _SCOPE.match(line)) is not None:
+            scopes[int(scope["number"])] = int(scope["file"])
+        elif (location := _LOCATION.match(line)) is not None:
+            locations[int(location["number"])] = location
+    found: dict[int, Position] = {}
+    for number in locations:
+        chain: list[tuple[str, int, int]] = []
+        at: int | None = number
+        while at is not None:
+            part = locations[at]
+            name = files.get(scopes.get(int(part["scope"]), -1), "")
+            chain.append((name, int(part["line"]), int(part["column"] or 0)))
+            at = int(part["at"]) if part["at"] else None
+        found[number] = tuple(chain)
+    return found
+
+
+def _position_of(location: SourceLocation) -> Position:
+    chain: list[tuple[str, int, int]] = []
+    at: SourceLocation | None = location
+    while at is not None:
+        chain.append((at.file.rsplit("/", 1)[-1], at.line, at.column))
+        at = at.inlined_at
+    return tuple(chain)
+
+
+def _rows(position: Position) -> Position:
+    """A position without columns."""
+    return tuple((name, line, 0) for name, line, _ in position)
+
+
+def dumped(log: str) -> str:
+    """The module that the compiler printed behind `PASS`, "" if it printed none."""
+    at = log.find(_BANNER)
+    if at < 0 or PASS not in log[at : log.find("\n", at)]:
+        return ""
+    module = log[log.find("\n", at) + 1 :]
+    return module.split(_BANNER, 1)[0]
+
+
+__all__ = ["LDS_BYTES", "PASS", "LdsAccesses", "LdsArray", "dumped"]
