@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast.compile.irtypes import TypeTable
+from wavecast.errors import ParseError
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.opcode import MemoryKind, Space
 
@@ -174,7 +175,8 @@ class _Roots:
 
 
 def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], LdsArray]:
-    """(symbol, field) -> array, of the structures that the kernel uses and of dynamic LDS."""
+    """(symbol, field) -> array, of the structures that the kernel uses and of dynamic LDS; none
+    where a structure has a type of unknown size."""
     types = TypeTable(lines)
     ranges = {m[1]: int(m[2]) for line in lines if (m := _RANGE.match(line)) is not None}
     found: dict[tuple[str, int], LdsArray] = {}
@@ -185,7 +187,11 @@ def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], LdsArray
         if structure["name"] not in (f"llvm.amdgcn.kernel.{kernel}.lds", "llvm.amdgcn.module.lds"):
             continue
         first = ranges[structure["at"]]
-        for number, (offset, size) in enumerate(types.fields(structure["type"])):
+        try:
+            fields = types.fields(structure["type"])
+        except ParseError:
+            return {}
+        for number, (offset, size) in enumerate(fields):
             found[structure["name"], number] = LdsArray(first + offset, first + offset + size)
     end = max((array.end for array in found.values()), default=0)
     for line in lines:

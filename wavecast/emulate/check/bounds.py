@@ -2,8 +2,8 @@
 
 An address beyond the end of one tensor may lie in another one, where plain execution accepts it.
 Addresses are traced to kernel arguments in the code (`analyze.values.roots`); an access whose
-address comes from memory, or cannot be traced, may touch everything. Which array of LDS an access is
-made for is known where LLVM IR is (`compile.lds_arrays`).
+address comes from memory, or cannot be traced, may touch everything. Which array of LDS an access
+is made for is known where LLVM IR is (`compile.lds_arrays`).
 """
 
 from __future__ import annotations

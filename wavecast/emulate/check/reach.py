@@ -118,7 +118,6 @@ class BoundsRow:
         function = _list_function(builder.module)
         return builder.call(function, [self.list, address, size])
 
-
     def overlaps(self, address: Any, size: Any) -> Any:
         """Whether one of `size` bytes from `address` on lies in an interval (i1)."""
         builder = self.builder
