@@ -14,8 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast.compile.irtypes import TypeTable
+from wavecast.compile.llvm_ir import (
+    IrFunction,
+    Position,
+    kinds_of,
+    position_of,
+    without_columns,
+)
 from wavecast.errors import ParseError
-from wavecast.isa.instruction import Instruction, SourceLocation
+from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, Space
 
 PASS: Final = "amdgpu-lower-module-lds"
@@ -24,7 +31,6 @@ LDS_BYTES: Final = 1 << 31
 """The end of arrays whose size the launch chooses: beyond all LDS."""
 
 _BANNER: Final = "*** IR Dump After "
-_DEFINE = re.compile(r'^define .*@("?)(?P<name>[^"(]+)\1\(')
 _STRUCT = re.compile(
     r'^@("?)(?P<name>[^"\s]+)\1 = .*\baddrspace\(3\) global (?P<type>%\S+) .*'
     r"!absolute_symbol !(?P<at>\d+)"
@@ -32,28 +38,12 @@ _STRUCT = re.compile(
 _DYNAMIC = re.compile(r'^@("?)(?P<name>[^"\s]+)\1 = .*\baddrspace\(3\) global \[0 x [^]]+\]')
 _RANGE = re.compile(r"^!(\d+) = !\{i32 (\d+), i32 \d+\}")
 _POINTER = re.compile(r"\bptr addrspace\(3\) ")
-_DEFINITION = re.compile(r"^\s+(?P<result>%\S+) = (?P<what>.*)$")
 _CONSTANT = "getelementptr "
 _FIELD = re.compile(
     r'^getelementptr [a-z ]*\((?P<type>%[^,]+), ptr addrspace\(3\) @"?(?P<name>[^",]+)"?, i32 0, '
     r"i32 (?P<field>\d+)\)$"
 )
-_DEBUG = re.compile(r", !dbg !(\d+)")
-_LOCATION = re.compile(
-    r"^!(?P<number>\d+) = (?:distinct )?!DILocation\(line: (?P<line>\d+)"
-    r"(?:, column: (?P<column>\d+))?, scope: !(?P<scope>\d+)(?:, inlinedAt: !(?P<at>\d+))?"
-)
-_SCOPE = re.compile(
-    r"^!(?P<number>\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlock\w*)\(.*?"
-    r"\bfile: !(?P<file>\d+)"
-)
-_FILE = re.compile(r'^!(?P<number>\d+) = !DIFile\(filename: "(?P<name>[^"]*)"')
 _COPIES = ("freeze ", "bitcast ", "select ", "phi ")
-_ATOMIC = ("atomicrmw ", "cmpxchg ")
-
-Position = tuple[tuple[str, int, int], ...]
-"""A source location: name of the file, line and column, then those of each call it is inlined at.
-"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,66 +67,48 @@ class LdsAccesses:
         self._by_column: dict[tuple[MemoryKind, Position], set[LdsArray] | None] = {}
         self._by_line: dict[tuple[MemoryKind, Position], set[LdsArray] | None] = {}
         if self._arrays:
-            positions = _positions(lines)
-            body = list(_body(lines, kernel))
-            roots = _Roots(body, self._arrays)
-            for line in body:
-                self._note(line, roots, positions)
+            function = IrFunction(lines, kernel)
+            roots = _Roots(function, self._arrays)
+            for what, position in function.located():
+                self._note(what, roots, position)
 
     def of(self, instruction: Instruction) -> tuple[LdsArray, ...]:
         """The arrays an instruction may touch, by their first byte; none where it is not known."""
         memory, location = instruction.memory, instruction.location
         if memory is None or memory.space is not Space.LDS or location is None:
             return ()
-        position = _position_of(location)
+        position = position_of(location)
         # merged accesses keep the line alone
         known = self._by_column if all(column for _, _, column in position) else self._by_line
-        found = known.get((memory.kind, position if known is self._by_column else _rows(position)))
+        found = known.get(
+            (memory.kind, position if known is self._by_column else without_columns(position))
+        )
         return tuple(sorted(found)) if found else ()
 
-    def _note(self, line: str, roots: _Roots, positions: Mapping[int, Position]) -> None:
+    def _note(self, what: str, roots: _Roots, position: Position) -> None:
         """Add an access of the IR; what passes pointers on is none."""
-        definition = _DEFINITION.match(line)
-        what = definition["what"] if definition is not None else line.strip()
-        debug = _DEBUG.search(line)
         operands = list(_operands(what))
-        if not operands or debug is None or what.startswith((*_COPIES, _CONSTANT)):
-            return
-        position = positions.get(int(debug[1]))
-        if position is None:
+        if not operands or what.startswith((*_COPIES, _CONSTANT)):
             return
         touched: set[LdsArray] | None = set()
         for operand in operands:
             found = roots.of(operand)
             touched = None if touched is None or found is None else touched | found
-        for kind in _kinds(what):
-            for known, key in ((self._by_column, position), (self._by_line, _rows(position))):
+        for kind in kinds_of(what):
+            for known, key in (
+                (self._by_column, position),
+                (self._by_line, without_columns(position)),
+            ):
                 before = known.get((kind, key), set())
                 both = None if before is None or touched is None else before | touched
                 known[kind, key] = both
 
 
-def _kinds(what: str) -> Sequence[MemoryKind]:
-    words = what.removeprefix("tail ").removeprefix("musttail ")
-    if words.startswith("load "):
-        return (MemoryKind.LOAD,)
-    if words.startswith("store "):
-        return (MemoryKind.STORE,)
-    if words.startswith(_ATOMIC):
-        return (MemoryKind.ATOMIC,)
-    return (MemoryKind.LOAD, MemoryKind.STORE, MemoryKind.ATOMIC)
-
-
 class _Roots:
     """The arrays that the pointers of a function are made from."""
 
-    def __init__(self, body: Sequence[str], arrays: Mapping[tuple[str, int], LdsArray]) -> None:
-        self.arrays = arrays
-        self.definitions: dict[str, str] = {}
-        for line in body:
-            definition = _DEFINITION.match(line)
-            if definition is not None:
-                self.definitions[definition["result"]] = definition["what"]
+    def __init__(self, function: IrFunction, arrays: Mapping[tuple[str, int], LdsArray]) -> None:
+        self.definitions, self.arrays = function.definitions, arrays
 
     def of(self, pointer: str) -> set[LdsArray] | None:
         """None where one of them is not known."""
@@ -201,20 +173,6 @@ def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], LdsArray
     return found
 
 
-def _body(lines: Sequence[str], kernel: str) -> Iterator[str]:
-    """The instructions of a function, without labels."""
-    started = False
-    for line in lines:
-        if started:
-            if line == "}":
-                return
-            if line.startswith(" "):
-                yield line
-        elif line.startswith("define "):
-            name = _DEFINE.match(line)
-            started = name is not None and name["name"] == kernel
-
-
 def _operands(text: str) -> Iterator[str]:
     """The LDS pointers among the operands of an instruction: `%12`, `@name`, or a constant
     expression."""
@@ -234,47 +192,6 @@ def _operands(text: str) -> Iterator[str]:
         if operand:
             yield operand
         at = max(end, found.end())
-
-
-def _positions(lines: Sequence[str]) -> dict[int, Position]:
-    """The locations of a module's metadata, by number."""
-    files: dict[int, str] = {}
-    scopes: dict[int, int] = {}
-    locations: dict[int, re.Match[str]] = {}
-    for line in lines:
-        if not line.startswith("!"):
-            continue
-        if (file := _FILE.match(line)) is not None:
-            files[int(file["number"])] = file["name"].rsplit("/", 1)[-1]
-        elif (scope := _SCOPE.match(line)) is not None:
-            scopes[int(scope["number"])] = int(scope["file"])
-        elif (location := _LOCATION.match(line)) is not None:
-            locations[int(location["number"])] = location
-    found: dict[int, Position] = {}
-    for number in locations:
-        chain: list[tuple[str, int, int]] = []
-        at: int | None = number
-        while at is not None:
-            part = locations[at]
-            name = files.get(scopes.get(int(part["scope"]), -1), "")
-            chain.append((name, int(part["line"]), int(part["column"] or 0)))
-            at = int(part["at"]) if part["at"] else None
-        found[number] = tuple(chain)
-    return found
-
-
-def _position_of(location: SourceLocation) -> Position:
-    chain: list[tuple[str, int, int]] = []
-    at: SourceLocation | None = location
-    while at is not None:
-        chain.append((at.file.rsplit("/", 1)[-1], at.line, at.column))
-        at = at.inlined_at
-    return tuple(chain)
-
-
-def _rows(position: Position) -> Position:
-    """A position without columns."""
-    return tuple((name, line, 0) for name, line, _ in position)
 
 
 def dumped(log: str) -> str:

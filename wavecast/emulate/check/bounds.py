@@ -18,6 +18,7 @@ from wavecast.analyze.values.roots import roots
 from wavecast.analyze.values.slices import slices
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.lds_arrays import LdsAccesses
+from wavecast.compile.volatile_accesses import VolatileAccesses
 from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor
 from wavecast.isa.opcode import MemoryEffect, MemoryKind, Space
 from wavecast.isa.program import Kernel
@@ -25,9 +26,12 @@ from wavecast.isa.program import Kernel
 _STORING = frozenset({MemoryKind.STORE, MemoryKind.ATOMIC, MemoryKind.STORE_FROM_LDS})
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _ONES = (1 << 64) - 1
-ROW_WORDS: Final = 4
+ROW_WORDS: Final = 5
 """64-bit words per instruction: the first address an access may touch, the one after the last, a
-list of intervals (address; 0: the one interval is all), and bytes of what is written at once."""
+list of intervals (address; 0: the one interval is all), bytes of what is written at once, and 1 for
+a volatile access."""
+VOLATILE: Final = 4
+"""The last of these words."""
 _NOWHERE = (1, 0)
 _HALF_FLOATS = frozenset({"float16", "bfloat16"})
 
@@ -53,12 +57,21 @@ def lds_arrays(kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInter
     }
 
 
+def volatile(kernel: Kernel, code: CodeObject) -> list[int]:
+    """The instructions that the source calls volatile, where LLVM IR is known."""
+    text = code.stages.get("llir", "")
+    if code.origin != "hip" or not isinstance(text, str):
+        return []
+    accesses = VolatileAccesses(text, kernel.name)
+    return [i.index for i in kernel.program.instructions if accesses.has(i)]
+
+
 class AccessBounds:
     """The memory every instruction of a launch may touch, for native code.
 
     `known` are the arguments addresses come from (`sources`). Arguments that point into no range
     (null, or memory reached another way) allow nothing more; without any other all is allowed.
-    `arrays` are those of LDS (`lds_arrays`).
+    `arrays` are those of LDS (`lds_arrays`), `volatile` such accesses.
     """
 
     def __init__(
@@ -67,12 +80,13 @@ class AccessBounds:
         tensors: Sequence[LaunchTensor],
         known: Mapping[int, tuple[str, ...]],
         arrays: Mapping[int, Sequence[AddressInterval]],
+        volatile: Sequence[int],
     ) -> None:
         by_name: dict[str, list[LaunchTensor]] = {}
         for tensor in tensors:
             by_name.setdefault(tensor.name, []).append(tensor)
         rows = np.zeros((len(kernel.program.instructions), ROW_WORDS), np.uint64)
-        rows[:] = (0, _ONES, 0, 4)
+        rows[:] = (0, _ONES, 0, 4, 0)
         self._lists: dict[tuple[AddressInterval, ...], np.ndarray] = {}
         self._allowed: dict[int, list[AddressInterval]] = {}
         for index, names in known.items():
@@ -82,9 +96,10 @@ class AccessBounds:
                 continue
             self._allowed[index] = intervals = _intervals(owners, _rounded(memory))
             halves = all(tensor.dtype in _HALF_FLOATS for tensor in owners)
-            rows[index] = (*self._row(intervals), 2 if halves else 4)
+            rows[index] = (*self._row(intervals), 2 if halves else 4, 0)
         for index, found in arrays.items():
             rows[index, :3] = self._row(_merged(found))
+        rows[list(volatile), VOLATILE] = 1
         self.rows = rows
 
     def _row(self, intervals: list[AddressInterval]) -> tuple[int, int, int]:
@@ -152,4 +167,4 @@ def _merged(pairs: Iterable[AddressInterval]) -> list[AddressInterval]:
     return merged
 
 
-__all__ = ["ROW_WORDS", "AccessBounds", "lds_arrays", "sources"]
+__all__ = ["ROW_WORDS", "VOLATILE", "AccessBounds", "lds_arrays", "sources", "volatile"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.bounds import ROW_WORDS
+from wavecast.emulate.check.bounds import ROW_WORDS, VOLATILE
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import Findings
@@ -105,7 +105,7 @@ class BoundsRow:
         rows = context_word(builder, context, log.BOUNDS, PTR)
         row = element(builder, rows, builder.mul(instruction, I64(ROW_WORDS)), I64)
         self.first, self.end, self.list, self.granule = (
-            load(builder, element(builder, row, word, I64), I64, 8) for word in range(ROW_WORDS)
+            load(builder, element(builder, row, word, I64), I64, 8) for word in range(VOLATILE)
         )
 
     def contains(self, address: Any, size: Any) -> Any:
@@ -129,6 +129,13 @@ class BoundsRow:
         with builder.if_then(builder.not_(one), likely=False):
             builder.store(builder.call(function, [self.list, address, size]), found)
         return builder.load(found, typ=I1)
+
+
+def is_volatile(builder: ir.IRBuilder, context: Any, instruction: Any) -> Any:
+    """Whether the source calls an access volatile: 1 or 0 (i64)."""
+    rows = context_word(builder, context, log.BOUNDS, PTR)
+    at = builder.add(builder.mul(instruction, I64(ROW_WORDS)), I64(VOLATILE))
+    return load(builder, element(builder, rows, at, I64), I64, 8)
 
 
 def read_bytes(size: int) -> int:
@@ -337,4 +344,4 @@ def _log_when(
         builder.call(log_function(builder.module), values)
 
 
-__all__ = ["BoundsRow", "ReachChecks", "allowed", "within"]
+__all__ = ["BoundsRow", "ReachChecks", "allowed", "is_volatile", "within"]
