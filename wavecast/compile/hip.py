@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wavecast import files
-from wavecast.compile import device_library, process, toolchain
+from wavecast.compile import device_library, lds_arrays, process, toolchain
 from wavecast.compile.assembly import code_objects
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
@@ -22,7 +22,7 @@ from wavecast.errors import CompileError, InputError, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 3
+_FORMAT = 4
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
 _DEPENDENCY = re.compile(r"(?:\\.|[^\s\\])+")
@@ -126,6 +126,7 @@ def _run(
             f"--offload-arch={target}",
             "-O3",
             "-std=c++17",
+            *("-mllvm", f"-print-after={lds_arrays.PASS}"),
             *tools.arguments,
             *library,
             *wave64,
@@ -138,6 +139,9 @@ def _run(
         if done.status or not output.is_file():
             raise _compile_error(done.log, done.status, tools)
         stages: dict[str, str | bytes] = {"amdgcn": output.read_text(encoding="utf-8")}
+        module = lds_arrays.dumped(done.log)
+        if module:
+            stages["llir"] = module
         linked = _link(tools, target, output, Path(folder))
         if linked is not None:
             stages["hsaco"] = linked

@@ -215,6 +215,25 @@ extern "C" __global__ void volatile_flag_right(float* out, float* data, unsigned
     }
 }
 
+extern "C" __global__ void volatile_release_wrong(float* out, float* data, unsigned* sync) {
+    if (threadIdx.x != 0) return;
+    while (atomicCAS(sync, 0u, 1u) != 0u) {}
+    __threadfence();
+    data[0] += 1.0f;
+    __threadfence();
+    *(volatile unsigned*)sync = 0;  // PLANTED
+}
+
+extern "C" __global__ void volatile_poll_right(float* out, float* data, unsigned* sync) {
+    if (threadIdx.x != 0) return;
+    data[blockIdx.x] = 2.0f;
+    __threadfence();
+    atomicAdd(sync, 1u);
+    while (*(volatile unsigned*)sync < gridDim.x) {}
+    __threadfence();
+    out[blockIdx.x] = data[(blockIdx.x + 1) % gridDim.x];
+}
+
 // Reductions whose last workgroup adds up what the others have stored.
 
 extern "C" __global__ void last_block_wrong(float* out, float* data, unsigned* sync) {

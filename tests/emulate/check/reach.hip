@@ -39,6 +39,15 @@ extern "C" __global__ void chosen_by_lane(float* out, const float* a, const floa
     out[threadIdx.x] = chosen[(int)threadIdx.x + offset];
 }
 
+extern "C" __global__ void of_first_lane(float* out, const float* a, const float* b, int offset) {
+    const float* chosen = offset % 3 ? a : b;
+    unsigned long bits = (unsigned long)chosen;
+    unsigned low = __builtin_amdgcn_readfirstlane((unsigned)bits + 4 * (threadIdx.x / 64));
+    unsigned high = __builtin_amdgcn_readfirstlane((unsigned)(bits >> 32) | threadIdx.x >> 30);
+    chosen = (const float*)(low | (unsigned long)high << 32);
+    out[threadIdx.x] = chosen[(int)threadIdx.x + offset];
+}
+
 extern "C" __global__ void chosen_store(float* a, float* b, int offset, int which) {
     float* chosen = which ? a : b;
     chosen[(int)threadIdx.x + offset] = 1.0f;

@@ -26,6 +26,8 @@ QUICK = (
     "hidden_by_swap",
     "lanes_lds",
     "counter_reset",
+    "volatile_release",
+    "volatile_poll",
 )
 _NAME = re.compile(r"__global__ void (\w+)_(wrong|right|note)\(")
 _PLANTED = re.compile(r"// PLANTED(?: on (?P<families>.*))?$")

@@ -35,7 +35,7 @@ def table(*arrays):
     return np.array([array.ctypes.data for array in arrays], np.uint64)
 
 
-@pytest.mark.parametrize("name", ["chosen_by_lane", "either"])
+@pytest.mark.parametrize("name", ["chosen_by_lane", "either", "of_first_lane"])
 def test_a_pointer_chosen_by_a_selection(kernels, name):
     a, b, out = parts()
     assert found(kernels[name], 1, 64, out, a, b, 0) == ()

@@ -2,7 +2,8 @@
 
 An address beyond the end of one tensor may lie in another one, where plain execution accepts it.
 Addresses are traced to kernel arguments in the code (`analyze.values.roots`); an access whose
-address comes from memory, or cannot be traced, may touch everything.
+address comes from memory, or cannot be traced, may touch everything. Which array of LDS an access
+is made for is known where LLVM IR is (`compile.lds_arrays`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from wavecast.analyze.values.pointers import Pointers
 from wavecast.analyze.values.roots import roots
 from wavecast.analyze.values.slices import slices
 from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.lds_arrays import LdsAccesses
+from wavecast.compile.volatile_accesses import VolatileAccesses
 from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor
 from wavecast.isa.opcode import MemoryEffect, MemoryKind, Space
 from wavecast.isa.program import Kernel
@@ -23,9 +26,12 @@ from wavecast.isa.program import Kernel
 _STORING = frozenset({MemoryKind.STORE, MemoryKind.ATOMIC, MemoryKind.STORE_FROM_LDS})
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _ONES = (1 << 64) - 1
-ROW_WORDS: Final = 4
+ROW_WORDS: Final = 5
 """64-bit words per instruction: the first address an access may touch, the one after the last, a
-list of intervals (address; 0: the one interval is all), and bytes of what is written at once."""
+list of intervals (address; 0: the one interval is all), bytes of what is written at once, and 1 for
+a volatile access."""
+VOLATILE: Final = 4
+"""The last of these words."""
 _NOWHERE = (1, 0)
 _HALF_FLOATS = frozenset({"float16", "bfloat16"})
 
@@ -37,11 +43,35 @@ def sources(kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
     return roots(kernel.program, descriptor, parts, Pointers(code, descriptor, members=True))
 
 
+def lds_arrays(kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterval, ...]]:
+    """LDS instruction -> the bytes of the arrays its address is made from (none: not known)."""
+    text = code.stages.get("llir", "")
+    if code.origin != "hip" or not isinstance(text, str):
+        return {}
+    accesses = LdsAccesses(text, kernel.name)
+    arrays = {i.index: accesses.of(i) for i in kernel.program.instructions}
+    return {
+        index: tuple((array.first, array.end) for array in found)
+        for index, found in arrays.items()
+        if found
+    }
+
+
+def volatile(kernel: Kernel, code: CodeObject) -> list[int]:
+    """The instructions that the source calls volatile, where LLVM IR is known."""
+    text = code.stages.get("llir", "")
+    if code.origin != "hip" or not isinstance(text, str):
+        return []
+    accesses = VolatileAccesses(text, kernel.name)
+    return [i.index for i in kernel.program.instructions if accesses.has(i)]
+
+
 class AccessBounds:
     """The memory every instruction of a launch may touch, for native code.
 
     `known` are the arguments addresses come from (`sources`). Arguments that point into no range
     (null, or memory reached another way) allow nothing more; without any other all is allowed.
+    `arrays` are those of LDS (`lds_arrays`), `volatile` such accesses.
     """
 
     def __init__(
@@ -49,12 +79,14 @@ class AccessBounds:
         kernel: Kernel,
         tensors: Sequence[LaunchTensor],
         known: Mapping[int, tuple[str, ...]],
+        arrays: Mapping[int, Sequence[AddressInterval]],
+        volatile: Sequence[int],
     ) -> None:
         by_name: dict[str, list[LaunchTensor]] = {}
         for tensor in tensors:
             by_name.setdefault(tensor.name, []).append(tensor)
         rows = np.zeros((len(kernel.program.instructions), ROW_WORDS), np.uint64)
-        rows[:] = (0, _ONES, 0, 4)
+        rows[:] = (0, _ONES, 0, 4, 0)
         self._lists: dict[tuple[AddressInterval, ...], np.ndarray] = {}
         self._allowed: dict[int, list[AddressInterval]] = {}
         for index, names in known.items():
@@ -64,10 +96,17 @@ class AccessBounds:
                 continue
             self._allowed[index] = intervals = _intervals(owners, _rounded(memory))
             halves = all(tensor.dtype in _HALF_FLOATS for tensor in owners)
-            first, end = intervals[0] if len(intervals) == 1 else _NOWHERE
-            listed = self._list(intervals) if len(intervals) > 1 else 0
-            rows[index] = (first, end, listed, 2 if halves else 4)
+            rows[index] = (*self._row(intervals), 2 if halves else 4, 0)
+        for index, found in arrays.items():
+            rows[index, :3] = self._row(_merged(found))
+        rows[list(volatile), VOLATILE] = 1
         self.rows = rows
+
+    def _row(self, intervals: list[AddressInterval]) -> tuple[int, int, int]:
+        """The first three words of a row."""
+        if len(intervals) == 1:
+            return (*intervals[0], 0)
+        return (*_NOWHERE, self._list(intervals))
 
     def _list(self, intervals: list[AddressInterval]) -> int:
         """The address of a list of intervals: their number, then first and end of each."""
@@ -111,11 +150,16 @@ def _rounded(memory: MemoryEffect) -> bool:
 
 def _intervals(owners: Iterable[LaunchTensor], rounded: bool) -> list[AddressInterval]:
     """The memory of tensors as sorted intervals that neither touch nor overlap."""
-    pairs = sorted((tensor.first, tensor.end) for tensor in owners)
+    pairs = [(tensor.first, tensor.end) for tensor in owners]
     if rounded:
         pairs = [(first & ~3, end + 3 & ~3) for first, end in pairs]
+    return _merged(pairs)
+
+
+def _merged(pairs: Iterable[AddressInterval]) -> list[AddressInterval]:
+    """Intervals sorted, those that touch or overlap as one."""
     merged: list[AddressInterval] = []
-    for first, end in pairs:
+    for first, end in sorted(pairs):
         if merged and first <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:
@@ -123,4 +167,4 @@ def _intervals(owners: Iterable[LaunchTensor], rounded: bool) -> list[AddressInt
     return merged
 
 
-__all__ = ["ROW_WORDS", "AccessBounds", "sources"]
+__all__ = ["ROW_WORDS", "VOLATILE", "AccessBounds", "lds_arrays", "sources", "volatile"]

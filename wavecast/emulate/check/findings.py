@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from wavecast.compile.codeobject import Launch
+from wavecast.compile.lds_arrays import LDS_BYTES
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.private_loads import private_load
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
-from wavecast.emulate.check.tensors import LaunchTensor, element_at, outside
+from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor, element_at, outside
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import register_names
 
@@ -41,15 +42,24 @@ _SENTENCES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the addresses of instructions come from, by index: `arguments`, and the bytes of
+    `arrays` in LDS."""
+
+    arguments: Mapping[int, tuple[str, ...]]
+    arrays: Mapping[int, tuple[AddressInterval, ...]]
+
+
 def reports(
     kernel: Kernel,
     launch: Launch,
     owners: Owners,
-    known: Mapping[int, tuple[str, ...]],
+    known: Sources,
     records: Sequence[CheckRecord],
     missing: Mapping[tuple[int, int], str],
 ) -> list[Report]:
-    """The reports of one launch, by instruction. `known` are the arguments addresses come from;
+    """The reports of one launch, by instruction. `known` is what addresses come from;
     `missing` says for two instructions what would order them."""
     return [_report(kernel, launch, owners, known, record, missing) for record in records]
 
@@ -58,7 +68,7 @@ def _report(
     kernel: Kernel,
     launch: Launch,
     owners: Owners,
-    known: Mapping[int, tuple[str, ...]],
+    known: Sources,
     record: CheckRecord,
     missing: Mapping[tuple[int, int], str],
 ) -> Report:
@@ -97,7 +107,7 @@ def _report(
 def _message(
     launch: Launch,
     owners: Owners,
-    known: Mapping[int, tuple[str, ...]],
+    known: Sources,
     record: CheckRecord,
 ) -> str:
     kind, tensors = record.kind, owners.tensors
@@ -115,7 +125,10 @@ def _message(
     if kind is Kind.UNINITIALISED_GLOBAL:
         return f"reads memory never written {_where(kind, tensors, record.address)}"
     if kind is Kind.OUT_OF_BOUNDS:
-        names = known.get(record.instruction, ())
+        arrays = known.arrays.get(record.instruction)
+        if arrays is not None:
+            return _outside_arrays(arrays, record.address)
+        names = known.arguments.get(record.instruction, ())
         mine = [tensor for tensor in tensors if tensor.name in names]
         return outside(
             tensors, [owners.of(record.detail)] if record.detail else mine, record.address
@@ -149,6 +162,18 @@ def _message(
     if kind is Kind.INFINITY:
         return "makes an infinity out of finite numbers"
     return kind.rule.replace("-", " ")
+
+
+def _outside_arrays(arrays: Sequence[AddressInterval], address: int) -> str:
+    ranges = " and ".join(
+        f"bytes {first:#x} to {end - 1:#x}" if end < LDS_BYTES else f"bytes from {first:#x} on"
+        for first, end in arrays
+    )
+    which = "array" if len(arrays) == 1 else "arrays"
+    return (
+        f"touches LDS byte {address:#x}, outside the {which} of LDS that its address is made from "
+        f"({ranges}); keep the index in bounds"
+    )
 
 
 def _who(launch: Launch, kind: Kind, number: int) -> str:

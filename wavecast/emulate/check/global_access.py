@@ -14,6 +14,7 @@ from typing import Any
 from wavecast.emulate.check import log
 from wavecast.emulate.check.atomicity import Atomicity
 from wavecast.emulate.check.counters import DONE, ISSUED, LOAD, STORE, STREAMS
+from wavecast.emulate.check.reach import is_volatile
 from wavecast.emulate.check.records import (
     ATOMICITY,
     BYTES,
@@ -23,6 +24,7 @@ from wavecast.emulate.check.records import (
     RELEASES,
     STREAM,
     TABLE_WORDS,
+    VOLATILE,
     WAVE,
 )
 from wavecast.emulate.check.shadow import Watched, together
@@ -50,6 +52,7 @@ class GlobalAccess:
         self.arrays = [out.room(I64, I64(0)) for _ in range(RELEASES + 1)]
         self._settle()
         self.atomicity = self._atomicity()
+        self.volatile = is_volatile(builder, out.context, watched.instruction)
 
     def _settle(self) -> None:
         """Find the range of the first lane, in which the others are looked for first."""
@@ -112,7 +115,7 @@ class GlobalAccess:
         return together(
             builder, self.me, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
             ATOMICITY.at(builder, self.atomicity), I64(stream << STREAM.first),
-            INSTRUCTION.at(builder, watched.instruction),
+            VOLATILE.at(builder, self.volatile), INSTRUCTION.at(builder, watched.instruction),
         )  # fmt: skip
 
     def numbers(self, loader: Any) -> Any:

@@ -23,6 +23,7 @@ from wavecast.emulate.check.records import (
     READ_NUMBERS,
     READS,
     RELEASES,
+    VOLATILE,
     WAVE,
     WRITE_NUMBERS,
     WRITES,
@@ -195,6 +196,17 @@ class GlobalRaces:
                         self._race(self.within, race, lane, dword_address, other, detail, changes)
                 with foreign:
                     able = order.conflicts(builder, mine, theirs, within=False)
+                    mixed = self._mixed(VOLATILE.of(builder, who), order_)
+                    if self.access.watched.stores:
+                        able = builder.or_(able, mixed)
+                    else:
+                        mixed = builder.and_(mixed, builder.not_(able))
+                        seen = order.known(self.access.watched, who, number)
+                        mixed = builder.and_(mixed, builder.not_(seen))
+                        several = builder.icmp_unsigned("==", group, I64(MANY))
+                        named = builder.select(several, I64(0), group)
+                        detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
+                        self.between.when(mixed, lane, dword_address, other, detail)
                     with builder.if_then(able):
                         race = builder.not_(
                             order.acquired(
@@ -210,6 +222,17 @@ class GlobalRaces:
                         named = builder.select(several, I64(0), group)
                         detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
                         self._race(self.between, race, lane, dword_address, other, detail, changes)
+
+    def _mixed(self, theirs: Any, order_: int) -> Any:
+        """Whether of a volatile store and another access only one is volatile (i1). A volatile load
+        may read what atomic operations store: it is a relaxed one of system scope."""
+        builder, mine = self.out.builder, self.access.volatile
+        apart = builder.xor(theirs, mine)
+        if order_ == READ_AFTER_WRITE:
+            apart = builder.and_(apart, theirs)
+        elif order_ == WRITE_AFTER_READ:
+            apart = builder.and_(apart, mine)
+        return builder.icmp_unsigned("!=", apart, I64(0))
 
     def _race(
         self,

@@ -51,6 +51,12 @@ class Unordered:
     observer: int = -1
 
 
+MIXED: Final = (
+    "one access is atomic and the other is volatile, which orders nothing for other workgroups; "
+    "make both atomic"
+)
+
+
 def explanation(program: Program, accesses: ProgramAtomicity, found: Unordered, other: int) -> str:
     """What is missing, and what to do. `other` is the earlier access (an instruction index)."""
     target = program.target
@@ -97,4 +103,4 @@ def _named(instruction: Instruction) -> str:
     return f"{what} at line {instruction.location.outermost.line}"
 
 
-__all__ = ["Lack", "Unordered", "explanation"]
+__all__ = ["MIXED", "Lack", "Unordered", "explanation"]

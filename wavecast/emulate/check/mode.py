@@ -12,16 +12,16 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.alignment import AlignmentChecks
-from wavecast.emulate.check.atomicity import ProgramAtomicity, accesses
-from wavecast.emulate.check.bounds import AccessBounds, sources
+from wavecast.emulate.check.atomicity import ATOMIC, ProgramAtomicity, accesses
+from wavecast.emulate.check.bounds import AccessBounds, lds_arrays, sources, volatile
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.divisions import DivisionChecks
 from wavecast.emulate.check.exits import ExitChecks, Exits
-from wavecast.emulate.check.findings import reports
+from wavecast.emulate.check.findings import Sources, reports
 from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.intermediate import intermediate_reports
-from wavecast.emulate.check.lacks import Lack, Unordered, explanation
+from wavecast.emulate.check.lacks import MIXED, Lack, Unordered, explanation
 from wavecast.emulate.check.launch_clocks import Clocks
 from wavecast.emulate.check.log import CheckRecord, Log
 from wavecast.emulate.check.memory import MemoryChecks
@@ -35,7 +35,7 @@ from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.scratch_shadow import ScratchChecks
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
-from wavecast.emulate.check.tensors import tensors_of
+from wavecast.emulate.check.tensors import AddressInterval, tensors_of
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
@@ -65,6 +65,8 @@ class CheckMode:
         self.canary = canary
         self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
+        self._arrays: dict[str, dict[int, tuple[AddressInterval, ...]]] = {}
+        self._volatile: dict[str, list[int]] = {}
         self._static: dict[str, list[Report]] = {}
         self._accesses: dict[str, ProgramAtomicity] = {}
         self._provenance: dict[str, Provenance] = {}
@@ -94,6 +96,20 @@ class CheckMode:
         known = self._sources.get(code.digest)
         if known is None:
             known = self._sources[code.digest] = sources(kernel, code)
+        return known
+
+    def arrays(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterval, ...]]:
+        """The arrays of LDS that addresses come from."""
+        known = self._arrays.get(code.digest)
+        if known is None:
+            known = self._arrays[code.digest] = lds_arrays(kernel, code)
+        return known
+
+    def volatile(self, kernel: Kernel, code: CodeObject) -> list[int]:
+        """The accesses that the source calls volatile."""
+        known = self._volatile.get(code.digest)
+        if known is None:
+            known = self._volatile[code.digest] = volatile(kernel, code)
         return known
 
     def static(self, kernel: Kernel, code: CodeObject) -> list[Report]:
@@ -150,8 +166,10 @@ class CheckWatch:
         self.tensors = tensors_of(launch, native.descriptor, ranges)
         followed = mode.provenance(native.kernel, launch.code)
         known = {n: names for n, names in self.known.items() if n not in followed.loaded}
-        self.bounds = AccessBounds(native.kernel, self.tensors, known)
         kernel = native.kernel
+        self.arrays = mode.arrays(kernel, launch.code)
+        self.volatile = mode.volatile(kernel, launch.code)
+        self.bounds = AccessBounds(kernel, self.tensors, known, self.arrays, self.volatile)
         self.accesses = mode.accesses(kernel, launch.code)
         self.log = Log(len(kernel.program.instructions))
         self.shadows = _shadows(ranges, self.bounds.stored(kernel, ranges), self._observed())
@@ -212,7 +230,8 @@ class CheckWatch:
         kernel = self.native.kernel
         entries = [e for e in self.log.read() if e.kind not in self._not_reported()]
         missing = self._missing(entries)
-        found = reports(kernel, self.launch, self.owners, self.known, entries, missing)
+        known = Sources(self.known, self.arrays)
+        found = reports(kernel, self.launch, self.owners, known, entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         found += format_reports(kernel.program, self.tensors)
         if found:
@@ -228,9 +247,17 @@ class CheckWatch:
         program, nothing = self.native.kernel.program, Unordered(Lack.NOTHING_SHARED)
         unordered = self.clocks.unordered
         return {
-            pair: explanation(program, self.accesses, unordered.get(pair, nothing), pair[1])
+            pair: MIXED
+            if self._mixed(*pair)
+            else explanation(program, self.accesses, unordered.get(pair, nothing), pair[1])
             for pair in pairs
         }
+
+    def _mixed(self, one: int, other: int) -> bool:
+        """Whether one of two accesses is volatile and the other atomic."""
+        volatile = [index for index in (one, other) if index in self.volatile]
+        atomic = [self.accesses.atomicity.get(index) in ATOMIC for index in (one, other)]
+        return len(volatile) == 1 and all(atomic)
 
 
 def _shadows(

@@ -61,22 +61,7 @@ def acquired(
     if clocks.ORDERS not in watched.traits:
         return I1(0)
     out, builder = watched.out, watched.out.builder
-    words = watched.word(log.CLOCKS, PTR)
-    with builder.goto_entry_block():
-        found = builder.alloca(I1)
-    builder.store(I1(0), found)
-    kept = builder.add(watched.wave, I64(clocks.ROWS_OF))
-    group = load(builder, element(builder, words, kept, I64), I64, 8)
-    with builder.if_then(builder.icmp_unsigned("==", GROUP.of(builder, who), group)):
-        slot = element(builder, words, builder.add(watched.wave, I64(clocks.ROWS)), I64)
-        rows = load(builder, slot, PTR, 8)
-        row = builder.sub(WAVE.of(builder, who), I64(1))
-        index = builder.add(
-            builder.mul(row, I64(clocks.COLUMNS)), _column(builder, who, stored=stored)
-        )
-        seen = load(builder, element(builder, rows, index, I32), I32)
-        reached = NUMBER.of(builder, number)
-        builder.store(builder.icmp_unsigned(">=", builder.zext(seen, I64), reached), found)
+    found = _kept(watched, who, number, stored=stored)
     with builder.if_then(builder.not_(out.get(found, I1)), likely=False):
         query = load(
             builder,
@@ -93,6 +78,37 @@ def acquired(
     return out.get(found, I1)
 
 
+def known(watched: Watched, who: Any, number: Any) -> Any:
+    """Whether the rows that this wave keeps order a record of a store (i1). Asks no query, which
+    would be between a poll and its event."""
+    if clocks.ORDERS not in watched.traits:
+        return I1(0)
+    return watched.out.get(_kept(watched, who, number, stored=True), I1)
+
+
+def _kept(watched: Watched, who: Any, number: Any, *, stored: bool) -> Any:
+    """A variable (i1): whether the rows of the last workgroup that was asked for are of this
+    record's, and reach it."""
+    builder = watched.out.builder
+    words = watched.word(log.CLOCKS, PTR)
+    with builder.goto_entry_block():
+        found = builder.alloca(I1)
+    builder.store(I1(0), found)
+    kept = builder.add(watched.wave, I64(clocks.ROWS_OF))
+    group = load(builder, element(builder, words, kept, I64), I64, 8)
+    with builder.if_then(builder.icmp_unsigned("==", GROUP.of(builder, who), group)):
+        slot = element(builder, words, builder.add(watched.wave, I64(clocks.ROWS)), I64)
+        rows = load(builder, slot, PTR, 8)
+        row = builder.sub(WAVE.of(builder, who), I64(1))
+        index = builder.add(
+            builder.mul(row, I64(clocks.COLUMNS)), _column(builder, who, stored=stored)
+        )
+        seen = load(builder, element(builder, rows, index, I32), I32)
+        reached = NUMBER.of(builder, number)
+        builder.store(builder.icmp_unsigned(">=", builder.zext(seen, I64), reached), found)
+    return found
+
+
 def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
     """The column of `clocks.column`, i64."""
     if not stored:
@@ -107,4 +123,4 @@ def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
     return builder.select(plain, I64(clocks.WRITTEN), atomic)
 
 
-__all__ = ["EVENT", "QUERY", "acquired", "barrier_orders", "conflicts"]
+__all__ = ["EVENT", "QUERY", "acquired", "barrier_orders", "conflicts", "known"]

@@ -181,15 +181,20 @@ class PointerTags(Observer):
         builder, position = emitter.builder, source.cell >> 1
         if source.reach in (Reach.FIRST, Reach.CHOSEN):
             row = self._row(emitter, position)
-            lane = self._chosen_lane(emitter, decoded)
             if source.reach is Reach.FIRST:
-                mask = emitter.exec_mask()
-                first: Any = builder.cttz(mask, I1(0))
-                first = builder.trunc(first, I32) if first.type != I32 else first
-                lane = builder.and_(first, I32(emitter.layout.lanes - 1))
+                lane = self._first_lane(emitter)
+            else:
+                lane = self._chosen_lane(emitter, decoded)
             value = builder.extract_element(row, lane)
             return splat(builder, value, emitter.layout.lanes) if vector else value
         return self._row(emitter, position) if vector else self._get(emitter, position)
+
+    def _first_lane(self, emitter: WaveEmitter) -> Any:
+        """The first active lane; 0 where none is."""
+        builder = emitter.builder
+        first: Any = builder.cttz(emitter.exec_mask(), I1(0))
+        first = builder.trunc(first, I32) if first.type != I32 else first
+        return builder.and_(first, I32(emitter.layout.lanes - 1))
 
     def _chosen_lane(self, emitter: WaveEmitter, decoded: Decoded) -> Any:
         """The lane that the last operand names."""

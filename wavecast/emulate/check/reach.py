@@ -8,13 +8,13 @@ tensors are compared by halves.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.bounds import ROW_WORDS
+from wavecast.emulate.check.bounds import ROW_WORDS, VOLATILE
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import Findings
@@ -105,7 +105,7 @@ class BoundsRow:
         rows = context_word(builder, context, log.BOUNDS, PTR)
         row = element(builder, rows, builder.mul(instruction, I64(ROW_WORDS)), I64)
         self.first, self.end, self.list, self.granule = (
-            load(builder, element(builder, row, word, I64), I64, 8) for word in range(ROW_WORDS)
+            load(builder, element(builder, row, word, I64), I64, 8) for word in range(VOLATILE)
         )
 
     def contains(self, address: Any, size: Any) -> Any:
@@ -117,6 +117,25 @@ class BoundsRow:
         builder = self.builder
         function = _list_function(builder.module)
         return builder.call(function, [self.list, address, size])
+
+    def overlaps(self, address: Any, size: Any) -> Any:
+        """Whether one of `size` bytes from `address` on lies in an interval (i1)."""
+        builder = self.builder
+        function = _overlap_function(builder.module)
+        one = _overlap(builder, address, size, self.first, self.end)
+        with builder.goto_entry_block():
+            found = builder.alloca(I1)
+        builder.store(one, found)
+        with builder.if_then(builder.not_(one), likely=False):
+            builder.store(builder.call(function, [self.list, address, size]), found)
+        return builder.load(found, typ=I1)
+
+
+def is_volatile(builder: ir.IRBuilder, context: Any, instruction: Any) -> Any:
+    """Whether the source calls an access volatile: 1 or 0 (i64)."""
+    rows = context_word(builder, context, log.BOUNDS, PTR)
+    at = builder.add(builder.mul(instruction, I64(ROW_WORDS)), I64(VOLATILE))
+    return load(builder, element(builder, rows, at, I64), I64, 8)
 
 
 def read_bytes(size: int) -> int:
@@ -133,12 +152,29 @@ def within(builder: ir.IRBuilder, address: Any, size: Any, first: Any, end: Any)
     return builder.and_(builder.and_(starts, fits), ordered)
 
 
+def _overlap(builder: ir.IRBuilder, address: Any, size: Any, first: Any, end: Any) -> Any:
+    """Whether one of `size` bytes from `address` on lies between two addresses (i1)."""
+    starts = builder.icmp_unsigned("<", address, end)
+    ends = builder.icmp_unsigned(">", builder.add(address, size), first)
+    return builder.and_(starts, ends)
+
+
 def _list_function(module: ir.Module) -> ir.Function:
-    """`i1 in_list(i64 list, i64 address, i64 size)`; no list has no interval."""
-    found = module.globals.get("in_list")
+    """`i1 in_list(i64 list, i64 address, i64 size)`: `within` one of its intervals; no list has
+    none."""
+    return _any_interval(module, "in_list", within)
+
+
+def _overlap_function(module: ir.Module) -> ir.Function:
+    """`i1 overlaps_list(i64 list, i64 address, i64 size)`."""
+    return _any_interval(module, "overlaps_list", _overlap)
+
+
+def _any_interval(module: ir.Module, name: str, compare: Callable[..., Any]) -> ir.Function:
+    found = module.globals.get(name)
     if found is not None:
         return found
-    function = ir.Function(module, ir.FunctionType(I1, [I64] * 3), "in_list")
+    function = ir.Function(module, ir.FunctionType(I1, [I64] * 3), name)
     function.linkage = "internal"
     given, address, size = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -157,7 +193,7 @@ def _list_function(module: ir.Module) -> ir.Function:
     start = builder.add(builder.shl(index, I64(1)), I64(1))
     first = load(builder, element(builder, pointer, start, I64), I64, 8)
     end = load(builder, element(builder, pointer, builder.add(start, I64(1)), I64), I64, 8)
-    builder.cbranch(within(builder, address, size, first, end), good, more)
+    builder.cbranch(compare(builder, address, size, first, end), good, more)
     builder.position_at_end(more)
     following = builder.add(index, I64(1))
     index.add_incoming(following, more)
@@ -308,4 +344,4 @@ def _log_when(
         builder.call(log_function(builder.module), values)
 
 
-__all__ = ["BoundsRow", "ReachChecks", "allowed", "within"]
+__all__ = ["BoundsRow", "ReachChecks", "allowed", "is_volatile", "within"]

@@ -1,9 +1,9 @@
 """Records of global memory: for every dword the last store and the last load, two words each.
 
-The first word says who, which bytes, how atomic and by which instruction. The second has the number
-of the access in its stream (`counters.py`), and the site (`shadow.py`) by which its workgroup has
-last loaded the dword. Where several workgroups have read the same bytes the group is
-`MANY`.
+The first word says who, which bytes, how atomic, whether volatile and by which instruction. The
+second has the number of the access in its stream (`counters.py`), and the site (`shadow.py`) by
+which its workgroup has last loaded the dword. Where several workgroups have read the same bytes the
+group is `MANY`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wavecast.emulate.check.shadow import ShadowField
 GROUP, WAVE = ShadowField(0, 27), ShadowField(27, 6)
 """Workgroup + 1 and wave + 1."""
 BYTES, ATOMICITY, STREAM = ShadowField(33, 4), ShadowField(37, 3), ShadowField(40, 2)
-INSTRUCTION = ShadowField(48, 16)
+VOLATILE, INSTRUCTION = ShadowField(42, 1), ShadowField(48, 16)
 NUMBER, LOADER = ShadowField(0, NUMBER_BITS), ShadowField(32, 16)
 MANY = GROUP.mask
 MOST_GROUPS = MANY - 1
@@ -71,6 +71,7 @@ __all__ = [
     "RELEASES",
     "STREAM",
     "TABLE_WORDS",
+    "VOLATILE",
     "WAVE",
     "WRITES",
     "WRITE_NUMBERS",

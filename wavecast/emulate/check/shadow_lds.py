@@ -5,7 +5,8 @@ instruction; and which bytes of the dword have been written at all. It needs no 
 number of this phase is beyond all that were done at the last barrier. A load's record, four words:
 phase and instruction; number, stream and wave of the last load; and the waves that read each byte
 in that phase. Bytes that do not overlap never conflict. A load that was not waited for before its
-wave's barrier may still be overtaken by a store behind it.
+wave's barrier may still be overtaken by a store behind it. An access of which no byte lies in the
+arrays it is made for is out of bounds: compilers join accesses of neighbouring arrays.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from wavecast.emulate.check.counters import (
     WAVES,
     visible,
 )
+from wavecast.emulate.check.reach import BoundsRow
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
@@ -72,7 +74,8 @@ def build(out: Outlined) -> None:
     watched = Watched(out)
     found = resolve(out)
     builder = out.builder
-    beyond = Findings(out, Kind.OUT_OF_LDS)
+    beyond, outside = Findings(out, Kind.OUT_OF_LDS), Findings(out, Kind.OUT_OF_BOUNDS)
+    row = BoundsRow(builder, out.context, watched.instruction)
     dwords = Dwords(watched)
     base = watched.word(state.LDS_BASE)
     with out.each_lane(found.dead) as lane:
@@ -81,6 +84,8 @@ def build(out: Outlined) -> None:
     with out.each_lane(found.live) as lane:
         address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
         inset = builder.sub(address, base)
+        own = row.overlaps(inset, I64(out.access.bytes))
+        outside.when(builder.not_(own), lane, inset)
         bytes_ = watched.bytes_of(inset)
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick(inset, first)), likely=False):
@@ -90,6 +95,7 @@ def build(out: Outlined) -> None:
                 dwords.compare_lanes(found, lane, index, dword_address, bytes_)
                 dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
     beyond.log(watched.instruction)
+    outside.log(watched.instruction)
     dwords.log()
     builder.ret(I32(0))
 
