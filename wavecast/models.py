@@ -4,7 +4,7 @@ themselves."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,17 @@ from wavecast.arch.systems import system as find_system
 from wavecast.errors import NothingAnalysed
 from wavecast.report import systems as report
 from wavecast.systems import answer as answers
-from wavecast.systems.answer import Deployment, ModelAnswer, ServingAnswer
+from wavecast.systems.answer import Deployment, ServingAnswer
 from wavecast.systems.changes import parse
+from wavecast.systems.economy import Economy
 from wavecast.systems.parallel import Parallelism
-from wavecast.systems.whatif import ModelWhatIf
-from wavecast.systems.whatif import what_if as predict_changes
+from wavecast.systems.study import ModelStudy, StudyQuestions, study
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReport:
-    """A model on one system or several: `answers`, one per system, and `what_ifs`, one per system
-    where changes were asked for. Notebooks show it."""
-
-    answers: tuple[ModelAnswer, ...]
-    what_ifs: tuple[ModelWhatIf, ...] = ()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReport(ModelStudy):
+    """A model on one system or several: `answers`, one per system, and what else was asked for.
+    Notebooks show it."""
 
     @property
     def servings(self) -> tuple[ServingAnswer, ...]:
@@ -34,16 +31,16 @@ class ModelReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready values, schema `wavecast.system/1`."""
-        return report.document(self.answers, what_ifs=self.what_ifs)
+        return report.document(self)
 
     def json(self) -> str:
         """`to_dict` as JSON text."""
-        return report.dumps(self.answers, what_ifs=self.what_ifs)
+        return report.dumps(self)
 
     def _repr_html_(self) -> str:
         from wavecast.report import systems_html
 
-        return systems_html.fragment(self.answers)
+        return systems_html.fragment(self)
 
     def __str__(self) -> str:
         """What `wavecast model` prints, without colours."""
@@ -52,11 +49,11 @@ class ModelReport:
         from rich.console import Console
 
         out = StringIO()
-        report.render(self.answers, Console(file=out, width=100), what_ifs=self.what_ifs)
+        report.render(self, Console(file=out, width=100))
         return out.getvalue()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedReport(ModelReport):
     """One load on one system. Times are `Interval`s in seconds, rates in tokens per second."""
 
@@ -83,6 +80,9 @@ def model(
     concurrency: int | Sequence[int] = (1, 16, 64),
     requests: int | None = None,
     what_if: str = "",
+    findings: bool = False,
+    power: float | None = None,
+    price: float | None = None,
     arch_files: Sequence[str | Path] = (),
     system_files: Sequence[str | Path] = (),
 ) -> ModelReport:
@@ -93,7 +93,9 @@ def model(
     GPUs that divide every layer (all that the replicas leave), the replicas, and the GPUs that
     divide the experts. `prompt` and `output` are tokens, `concurrency` requests at once. Formats
     are those of the checkpoint unless given. `what_if` names changes to predict as well:
-    `"hbm*1.5; attention free; tp 4"`.
+    `"hbm*1.5; attention free; tp 4"`; `findings` looks for changes that make it faster. With
+    `power` (watts) or `price` (per hour) of a GPU, the report has the cost of tokens. Several
+    systems are compared with the first.
 
     A model that does not fit is an answer with `why_not` and without servings. Raises UnknownName
     for a name that is not known, UsageError for sizes that do not divide or a field of the
@@ -101,9 +103,7 @@ def model(
     """
     at_once = (concurrency,) if isinstance(concurrency, int) else tuple(concurrency)
     asked = answers.loads(prompt, output, concurrency=at_once, requests=requests)
-    changes = parse(what_if) if what_if else ()
-    found: list[ModelAnswer] = []
-    changed: list[ModelWhatIf] = []
+    deployments = []
     for selector in system.split(",") if isinstance(system, str) else system:
         machine = find_system(selector, arch_files, system_files)
         parallel = Parallelism.filling(
@@ -112,12 +112,15 @@ def model(
         deployment = Deployment(
             dtype=dtype, cache=kv_dtype, attention=attention_dtype, parallel=parallel, engine=engine
         )
-        if changes:
-            changed.append(predict_changes(name, machine, deployment, asked, changes))
-            found.append(changed[-1].before)
-        else:
-            found.append(answers.answer(name, machine, deployment, asked))
-    return ModelReport(tuple(found), tuple(changed))
+        deployments.append((machine, deployment))
+    questions = StudyQuestions(
+        changes=parse(what_if) if what_if else (),
+        compare=len(deployments) > 1,
+        findings=findings,
+        economy=None if power is None and price is None else Economy(power, price),
+    )
+    found = study(name, deployments, asked, questions)
+    return ModelReport(**{f.name: getattr(found, f.name) for f in fields(ModelStudy)})
 
 
 def serve(
@@ -158,7 +161,7 @@ def serve(
     found = answers.answer(name, machine, deployment, (load,))
     if found.why_not:
         raise NothingAnalysed(found.why_not)
-    return ServedReport((found,))
+    return ServedReport(answers=(found,))
 
 
 __all__ = ["ModelReport", "ServedReport", "model", "serve"]

@@ -78,6 +78,17 @@ def test_factors_of_one_thing_multiply() -> None:
     assert change.settings == {"tp": 4}
 
 
+def test_links_of_a_system_follow_those_of_the_chip() -> None:
+    before = system("8xMI300X")
+    (change,) = parse("interconnect*2")
+    after, _ = change.applied(before, Deployment())
+    assert after.fabric is not None
+    assert before.fabric is not None
+    assert after.fabric.bandwidth == 2 * before.fabric.bandwidth
+    (other,) = parse("hbm*2")
+    assert other.applied(before, Deployment())[0].fabric == before.fabric
+
+
 def test_experts_follow_the_gpus_of_a_replica() -> None:
     deployment = Deployment(parallel=Parallelism(tensor=8, expert=8))
     (change,) = parse("tp 4")
@@ -95,7 +106,7 @@ def test_experts_follow_the_gpus_of_a_replica() -> None:
         ("hbm*nan", UsageError, "is not a change"),
         ("hbm*1e9", UsageError, "the factor is not a number"),
         ("tp*2", UsageError, "tp takes a value"),
-        ("tp four", UsageError, "four is not a number of GPUs"),
+        ("tp four", UsageError, "four is not a number from 1"),
         ("dp-attention maybe", UsageError, "neither on nor off"),
         ("mem_type*2", UsageError, "mem_type is not a number"),
         ("atention free", UnknownName, "unknown part of a model or chip 'atention'"),

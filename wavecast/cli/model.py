@@ -55,6 +55,8 @@ class Counts(click.ParamType):
 
     wavecast model Llama-3.1-8B --system 8xMI300X --train --batch 64 --seq 8192 --fsdp
 
+    wavecast model DeepSeek-R1 --compare 8xMI300X,8xMI355X,8xH200 --price 2.5
+
     wavecast model --list
     """,
 )
@@ -95,6 +97,14 @@ class Counts(click.ParamType):
               help="Requests to simulate.")  # fmt: skip
 @click.option("--what-if", "changes", default="", metavar="CHANGE[;CHANGE]",
               help='Predict changes: "hbm*1.5; attention free; tp 4; host 0".')  # fmt: skip
+@click.option("--compare", default="", metavar="SYSTEM,SYSTEM[,SYSTEM]",
+              help="Instead of --system: ratios to the first, with intervals.")  # fmt: skip
+@click.option("--findings", is_flag=True,
+              help="Look for changes that make it faster, and modules to optimise.")  # fmt: skip
+@click.option("--power", type=NumberRange(0, 1e6, min_open=True), default=None, metavar="WATTS",
+              help="Power of a GPU, for the energy of tokens.")  # fmt: skip
+@click.option("--price", type=NumberRange(0, 1e6, min_open=True), default=None,
+              help="Price of a GPU per hour, for the cost of tokens.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
@@ -122,6 +132,10 @@ def command(
     rate: float | None,
     requests: int | None,
     changes: str,
+    compare: str,
+    findings: bool,
+    power: float | None,
+    price: float | None,
     detail: str,
     format_: str,
     **training: Any,
@@ -146,20 +160,25 @@ def command(
     if rate is not None and concurrency is not None:
         raise UsageError("--concurrency and --rate exclude each other")
     from wavecast.arch.systems import system
-    from wavecast.systems.answer import Deployment, ModelAnswer, answer, loads
+    from wavecast.systems.answer import Deployment, loads
     from wavecast.systems.changes import parse
+    from wavecast.systems.economy import Economy
     from wavecast.systems.experts import ExpertLoad, measured
     from wavecast.systems.parallel import Parallelism
-    from wavecast.systems.whatif import ModelWhatIf, what_if
+    from wavecast.systems.study import StudyQuestions, study
 
     if expert_load is not None and expert_skew:
         raise UsageError("--expert-load and --expert-skew exclude each other")
     load = measured(expert_load) if expert_load else ExpertLoad(exponent=expert_skew)
     asked = loads(prompt, output, concurrency=concurrency or (), rate=rate, requests=requests)
-    parsed = parse(changes) if changes else ()
-    answers: list[ModelAnswer] = []
-    what_ifs: list[ModelWhatIf] = []
-    for selector in systems.split(","):
+    questions = StudyQuestions(
+        changes=parse(changes) if changes else (),
+        compare=bool(compare),
+        findings=findings,
+        economy=None if power is None and price is None else Economy(power, price),
+    )
+    deployments = []
+    for selector in (compare or systems).split(","):
         machine = system(selector, arch_files, system_files)
         parallel = Parallelism.filling(
             machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention, load=load
@@ -171,18 +190,14 @@ def command(
             parallel=parallel,
             engine=engine,
         )
-        if parsed:
-            what_ifs.append(what_if(name, machine, deployment, asked, parsed))
-            answers.append(what_ifs[-1].before)
-        else:
-            answers.append(answer(name, machine, deployment, asked))
+        deployments.append((machine, deployment))
+    found = study(name, deployments, asked, questions)
     if format_ == "json":
         streams.as_document(sys.stdout)
-        click.echo(report.dumps(answers, what_ifs=what_ifs))
+        click.echo(report.dumps(found))
     else:
-        console = streams.console(highlight=False)
-        report.render(answers, console, detail=detail, what_ifs=what_ifs)
-    if not any(found.servings for found in answers):
+        report.render(found, streams.console(highlight=False), detail=detail)
+    if not any(answer.servings for answer in found.answers):
         raise NothingAnalysed("the model fits none of the systems")
     return 0
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Positive, Share, doc
-from wavecast.documents.system_changes import ModelWhatIfJson
+from wavecast.documents.system_changes import (
+    ComparedSystemJson,
+    ModelFindingsJson,
+    ModelWhatIfJson,
+    TokenCostJson,
+)
 
 
 class IntervalJson(JsonObject):
@@ -109,3 +114,6 @@ class SystemDocument(JsonObject, tag_field="schema", tag="wavecast.system/1"):
     wavecast: Annotated[str, doc("version that wrote the document")]
     models: Annotated[list[ModelJson], doc("systems in the order that was asked for")]
     what_if: Annotated[list[ModelWhatIfJson], doc("changes, an entry per system")]
+    comparison: Annotated[list[ComparedSystemJson], doc("ratios to the first system")]
+    findings: Annotated[list[ModelFindingsJson], doc("what to change, an entry per system")]
+    costs: Annotated[list[list[TokenCostJson]], doc("per system, an entry per load")]

@@ -1,4 +1,4 @@
-"""What-ifs of `wavecast.system/1`."""
+"""What-ifs, comparisons, findings and costs of `wavecast.system/1`."""
 
 from __future__ import annotations
 
@@ -47,3 +47,75 @@ class ModelWhatIfJson(JsonObject):
     parallelism: Annotated[str, doc("how the model is divided before the changes")]
     changes: Annotated[list[ModelChangeJson], doc("each change by itself, as it was asked for")]
     together: Annotated[ModelChangeJson | None, doc("all changes at once; null for a single one")]
+
+
+class SystemRatioJson(JsonObject):
+    """A figure over that of the first system."""
+
+    value: Annotated[NonNegative, doc("the prediction")]
+    low: Annotated[NonNegative, doc("lower end of its 80 % interval")]
+    high: Annotated[NonNegative, doc("upper end of its 80 % interval")]
+
+
+class StepBoundJson(JsonObject):
+    """What bounds the decode step."""
+
+    cause: Annotated[str, doc("host, or the limiter of most of the time of the kernels")]
+    share: Annotated[NonNegative, doc("its share of the step")]
+    module: Annotated[str, doc("the module with most of the time")]
+    module_share: Annotated[NonNegative, doc("its share of the step")]
+
+
+class ComparedServingJson(JsonObject):
+    """A load on a system of a comparison."""
+
+    concurrency: Annotated[Count, doc("requests at once; 0 for an open loop")]
+    rate: Annotated[NonNegative, doc("requests per second of an open loop, else 0")]
+    ttft: Annotated[SystemRatioJson, doc("time to first token over that of the first system")]
+    tpot: Annotated[SystemRatioJson, doc("time per output token over that of the first system")]
+    rate_per_gpu: Annotated[SystemRatioJson, doc("tokens/s per GPU over that of the first system")]
+    bound: Annotated[StepBoundJson, doc("what bounds the decode step")]
+
+
+class ComparedSystemJson(JsonObject):
+    """A system of a comparison."""
+
+    system: Annotated[str, doc("the machine")]
+    servings: Annotated[list[ComparedServingJson], doc("one entry per load; none: does not fit")]
+
+
+class ModelFindingJson(JsonObject):
+    """A change that makes the deployment faster."""
+
+    advice: Annotated[str, doc("what to do")]
+    changed: Annotated[ModelChangeJson, doc("the change and what it does at the last load")]
+
+
+class ModuleFindingJson(JsonObject):
+    """A module of the decode step, and what making it faster is worth."""
+
+    module: Annotated[str, doc("name of the module")]
+    share: Annotated[NonNegative, doc("its share of the decode step of the last load")]
+    changed: Annotated[ModelChangeJson, doc("the module with 0.8 of its time")]
+
+
+class ModelFindingsJson(JsonObject):
+    """What to change in a deployed model, the best first."""
+
+    changes: Annotated[list[ModelFindingJson], doc("by output tokens per second and GPU")]
+    modules: Annotated[list[ModuleFindingJson], doc("by the speedup of TPOT")]
+
+
+class EnergyPriceJson(JsonObject):
+    """A figure with its 80 % interval."""
+
+    value: Annotated[NonNegative, doc("the prediction")]
+    low: Annotated[NonNegative, doc("lower end")]
+    high: Annotated[NonNegative, doc("upper end")]
+
+
+class TokenCostJson(JsonObject):
+    """What a million output tokens take; null where power or price are not given."""
+
+    energy: Annotated[EnergyPriceJson | None, doc("kWh")]
+    price: Annotated[EnergyPriceJson | None, doc("in the currency of --price")]

@@ -22,7 +22,13 @@ from wavecast.documents.system import (
     StepKernelJson,
     SystemDocument,
 )
-from wavecast.report import systems_changes, systems_words, units
+from wavecast.report import (
+    systems_changes,
+    systems_comparison,
+    systems_findings,
+    systems_words,
+    units,
+)
 from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
@@ -30,59 +36,63 @@ if TYPE_CHECKING:
     from wavecast.systems.answer import ModelAnswer, ServingAnswer
     from wavecast.systems.intervals import Interval
     from wavecast.systems.step import LayerKernel
-    from wavecast.systems.whatif import ModelWhatIf
+    from wavecast.systems.study import ModelStudy
 
 _KERNELS = 8
 """Kernels of a step that the text shows unless asked for all."""
 
 
-def document(
-    answers: Sequence[ModelAnswer], *, what_ifs: Sequence[ModelWhatIf] = ()
-) -> dict[str, Any]:
-    """The answers as plain dicts, lists, strings and numbers."""
+def document(study: ModelStudy) -> dict[str, Any]:
+    """The study as plain dicts, lists, strings and numbers."""
     return base.values(
         SystemDocument(
             wavecast=__version__,
-            models=[_model(answer) for answer in answers],
-            what_if=[systems_changes.entry(found) for found in what_ifs],
+            models=[_model(answer) for answer in study.answers],
+            what_if=[systems_changes.entry(found) for found in study.what_ifs],
+            comparison=[systems_comparison.entry(found) for found in study.compared],
+            findings=[systems_findings.entry(found) for found in study.findings],
+            costs=[[systems_comparison.cost(one) for one in costs] for costs in study.costs],
         )
     )
 
 
-def dumps(answers: Sequence[ModelAnswer], *, what_ifs: Sequence[ModelWhatIf] = ()) -> str:
+def dumps(study: ModelStudy) -> str:
     """The document as JSON text."""
-    return base.dumps(document(answers, what_ifs=what_ifs), indent=2)
+    return base.dumps(document(study), indent=2)
 
 
-def render(
-    answers: Sequence[ModelAnswer],
-    console: Console,
-    *,
-    detail: str = "normal",
-    what_ifs: Sequence[ModelWhatIf] = (),
-) -> None:
+def render(study: ModelStudy, console: Console, *, detail: str = "normal") -> None:
     """Print the answers; `brief` stops after the figures of serving, `full` shows every kernel."""
-    changes = {id(found.before): found for found in what_ifs}
-    for answer in answers:
-        _head(answer, console)
-        if answer.why_not:
-            console.print(Text(f"  does not fit: {safe(answer.why_not)}", style="red"))
-        if detail != "brief" or answer.why_not:
-            _memory(answer, console)
-        if answer.servings:
-            console.print()
-            console.print(_servings(answer))
-            basis = f"  80 % intervals from {systems_words.bases(answer)}"
-            console.print(Text(basis, style="dim"))
-        if answer.servings and detail != "brief":
-            shown = answer.servings if detail == "full" else answer.servings[-1:]
-            for serving in shown:
-                _step(serving, console, full=detail == "full")
-        for note in answer.notes:
-            console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    for number, answer in enumerate(study.answers):
+        _answer(answer, console, detail)
+        if study.costs:
+            systems_comparison.render_costs(answer, study.costs[number], console)
         console.print()
-        if id(answer) in changes:
-            systems_changes.render(changes[id(answer)], console, detail=detail)
+        if study.what_ifs:
+            systems_changes.render(study.what_ifs[number], console, detail=detail)
+        if study.findings:
+            systems_findings.render(study.findings[number], console)
+    if study.compared:
+        systems_comparison.render(study.compared, console, detail=detail)
+
+
+def _answer(answer: ModelAnswer, console: Console, detail: str) -> None:
+    _head(answer, console)
+    if answer.why_not:
+        console.print(Text(f"  does not fit: {safe(answer.why_not)}", style="red"))
+    if detail != "brief" or answer.why_not:
+        _memory(answer, console)
+    if answer.servings:
+        console.print()
+        console.print(_servings(answer))
+        basis = f"  80 % intervals from {systems_words.bases(answer)}"
+        console.print(Text(basis, style="dim"))
+    if answer.servings and detail != "brief":
+        shown = answer.servings if detail == "full" else answer.servings[-1:]
+        for serving in shown:
+            _step(serving, console, full=detail == "full")
+    for note in answer.notes:
+        console.print(Text.assemble(("note ", "cyan"), safe(note)))
 
 
 def _head(answer: ModelAnswer, console: Console) -> None:

@@ -69,14 +69,15 @@ def _cells(
         f"  {name if len(name) <= _LONGEST else name[: _LONGEST - 3] + '...'}",
         units.seconds(serving.after.ttft.value),
         units.seconds(serving.after.tpot.value),
-        _times(serving.tpot),
+        times(serving.tpot),
         f"{serving.tpot.low:.2f}–{serving.tpot.high:.2f}",
         systems_words.rate(per_gpu),
-        _times(serving.rate_per_gpu),
+        times(serving.rate_per_gpu),
     )
 
 
-def _times(speedup: Speedup) -> Text:
+def times(speedup: Speedup) -> Text:
+    """`1.04x`, green where it is a speedup, red where everything is slower."""
     style = "green" if speedup.low > 1 else "red" if speedup.high < 1 else ""
     return Text(f"{speedup.value:.2f}x", style=style)
 
@@ -90,12 +91,13 @@ def entry(found: ModelWhatIf) -> ModelWhatIfJson:
     return ModelWhatIfJson(
         system=found.before.system.name,
         parallelism=str(found.before.parallel),
-        changes=[_change(changed) for changed in found.changes],
-        together=None if found.together is None else _change(found.together),
+        changes=[change_entry(changed) for changed in found.changes],
+        together=None if found.together is None else change_entry(found.together),
     )
 
 
-def _change(changed: ChangedModel) -> ModelChangeJson:
+def change_entry(changed: ChangedModel) -> ModelChangeJson:
+    """A change of the document."""
     after = changed.answer
     return ModelChangeJson(
         change=changed.change.text,
@@ -121,4 +123,4 @@ def _serving(serving: ChangedServing) -> ChangedServingJson:
     )
 
 
-__all__ = ["entry", "render"]
+__all__ = ["change_entry", "entry", "render", "times"]

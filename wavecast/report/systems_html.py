@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -10,16 +9,16 @@ from markupsafe import Markup
 from wavecast.report import html, systems_words, units
 
 if TYPE_CHECKING:
-    from wavecast.systems.answer import ModelAnswer
+    from wavecast.systems.study import ModelStudy
 
 
-def fragment(answers: Sequence[ModelAnswer]) -> str:
+def fragment(study: ModelStudy) -> str:
     """A part of a page for notebooks: the figures of serving and notes."""
     return (
         html.environment()
         .get_template("systems_fragment.html.j2")
         .render(
-            answers=answers,
+            answers=study.answers,
             words=systems_words,
             units=units,
             style=Markup(html.asset("fragment.css")),  # our own file

@@ -33,6 +33,11 @@ def deployed(answer: ModelAnswer) -> str:
     )
 
 
+def short(answer: ModelAnswer) -> str:
+    """`8x mi300x`."""
+    return f"{answer.parallel.gpus}x {answer.system.device.id}"
+
+
 def load(asked: Load) -> str:
     """`16 at once`, or `4/s` for an open loop."""
     return f"{asked.concurrency} at once" if asked.concurrency else f"{asked.rate:g}/s"
@@ -64,4 +69,15 @@ def bases(answer: ModelAnswer) -> str:
     return "; ".join(dict.fromkeys(serving.tpot.basis for serving in answer.servings))
 
 
-__all__ = ["ROLES", "bases", "deployed", "load", "range_", "rate", "rates", "size", "times"]
+__all__ = [
+    "ROLES",
+    "bases",
+    "deployed",
+    "load",
+    "range_",
+    "rate",
+    "rates",
+    "short",
+    "size",
+    "times",
+]

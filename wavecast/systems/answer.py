@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from wavecast.arch.systems import System
@@ -33,6 +33,8 @@ class Deployment:
     engine: str = "vllm"
     scale: tuple[tuple[str, float], ...] = ()
     """Factors of times: of a module or a kernel by its name, of what the CPU does as `HOST`."""
+    engine_fields: tuple[tuple[str, bool | int], ...] = ()
+    """Fields of `Engine` that differ from the profile."""
 
 
 HOST: Final = "host"
@@ -92,7 +94,8 @@ class ModelOnSystem:
         self.architecture = huggingface.read(values, name)
         check(self.architecture, self.parallel, system)
         scale = dict(deployment.scale)
-        self.engine = engine(deployment.engine).scaled(scale.pop(HOST, 1.0))
+        profile = replace(engine(deployment.engine), **dict(deployment.engine_fields))
+        self.engine = profile.scaled(scale.pop(HOST, 1.0))
         formats = precision(
             values,
             dtype=deployment.dtype,

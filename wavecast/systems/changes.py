@@ -50,11 +50,13 @@ class ModelChange:
         """The changed system and deployment. Raises MissingFact where the chip has none of the
         facts, UsageError for a fact out of its bounds."""
         if self.facts:
-            links = self.facts.get(PARTS["interconnect"][0], 1.0)
+            links = next((self.facts[n] for n in PARTS["interconnect"] if n in self.facts), 1.0)
+            fabric, network = system.fabric, system.network
             system = replace(
                 system,
                 device=scaled(system.device, self.facts, self.text),
-                fabric=system.fabric.scaled(links) if system.fabric else None,
+                fabric=fabric and fabric.scaled(links),
+                network=network and replace(network, bandwidth=links * network.bandwidth),
             )
         if self.scale:
             scale = dict(deployment.scale)
@@ -74,7 +76,7 @@ class _Setting:
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 1 << 20:
-        raise ValueError(f"{text} is not a number of GPUs")
+        raise ValueError(f"{text} is not a number from 1 to {1 << 20}")
     return int(text)
 
 
@@ -102,6 +104,14 @@ def _text(name: str) -> Callable[[Deployment, Any], Deployment]:
     return lambda deployment, value: replace(deployment, **{name: value})
 
 
+def _engine(name: str) -> Callable[[Deployment, Any], Deployment]:
+    def applied(deployment: Deployment, value: Any) -> Deployment:
+        fields_ = {**dict(deployment.engine_fields), name: value}
+        return replace(deployment, engine_fields=tuple(fields_.items()))
+
+    return applied
+
+
 SETTINGS: Final[Mapping[str, _Setting]] = {
     "tp": _Setting(_whole, _tensor),
     "dp": _Setting(_whole, _parallel("data")),
@@ -111,8 +121,14 @@ SETTINGS: Final[Mapping[str, _Setting]] = {
     "kv-dtype": _Setting(str, _text("cache")),
     "attention-dtype": _Setting(str, _text("attention")),
     "engine": _Setting(str, _text("engine")),
+    "graphs": _Setting(_flag, _engine("graphs")),
+    "captured": _Setting(_whole, _engine("captured")),
+    "batched-tokens": _Setting(_whole, _engine("batched_tokens")),
+    "asynchronous": _Setting(_flag, _engine("asynchronous")),
+    "fused-reduce-norm": _Setting(_flag, _engine("fused_reduce_norm")),
+    "fused-quantisation": _Setting(_flag, _engine("fused_quantisation")),
 }
-"""Settings of a deployment by the name of their option."""
+"""Settings of a deployment by the name of their option, and those of the engine."""
 
 
 def parse(text: str) -> tuple[ModelChange, ...]:

@@ -1,0 +1,117 @@
+"""One model on several systems, and what its tokens cost, as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.documents.system_changes import (
+    ComparedServingJson,
+    ComparedSystemJson,
+    EnergyPriceJson,
+    StepBoundJson,
+    SystemRatioJson,
+    TokenCostJson,
+)
+from wavecast.report import systems_words, units
+
+if TYPE_CHECKING:
+    from wavecast.systems.answer import ModelAnswer
+    from wavecast.systems.comparison import ComparedSystem, SystemRatio
+    from wavecast.systems.economy import TokenCost
+    from wavecast.systems.intervals import Interval
+
+
+def render(found: Sequence[ComparedSystem], console: Console, *, detail: str = "normal") -> None:
+    """Print the ratios of the last load, or with `full` of each."""
+    loads = max(len(one.servings) for one in found)
+    for number in range(loads) if detail == "full" else range(max(0, loads - 1), loads):
+        console.print(_table(found, number))
+    note = "  ratios to the first system that fits; errors that both share cancel in part"
+    console.print(Text(note, style="dim"))
+    console.print()
+
+
+def _table(found: Sequence[ComparedSystem], number: int) -> Table:
+    first = next(one.servings[number] for one in found if one.servings)
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(f"  {systems_words.load(first.serving.load)}", no_wrap=True)
+    for title in ("TTFT", "TPOT", "tok/s/GPU", "ratio", "80 %"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("bound by")
+    for one in found:
+        if not one.servings:
+            table.add_row(f"  {systems_words.short(one.answer)}", Text("does not fit", "red"))
+            continue
+        compared = one.servings[number]
+        serving, bound = compared.serving, compared.bound
+        per_gpu = serving.output_rate.value / one.answer.parallel.gpus
+        table.add_row(
+            f"  {systems_words.short(one.answer)}",
+            units.seconds(serving.ttft.value),
+            units.seconds(serving.tpot.value),
+            systems_words.rate(per_gpu),
+            Text(f"{compared.rate_per_gpu.value:.2f}x", style="bold"),
+            _ends(compared.rate_per_gpu),
+            f"{bound.cause} {units.percent(bound.share, 1.0)}",
+        )
+    return table
+
+
+def _ends(ratio: SystemRatio) -> str:
+    return f"{ratio.low:.2f}–{ratio.high:.2f}"
+
+
+def render_costs(answer: ModelAnswer, costs: Sequence[TokenCost], console: Console) -> None:
+    """Print energy and price of a million output tokens under each load."""
+    if not costs:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("  a million output tokens", no_wrap=True)
+    given = [name for name in ("energy", "price") if getattr(costs[0], name) is not None]
+    for name in given:
+        table.add_column(f"{name}{' (kWh)' if name == 'energy' else ''}", justify="right")
+        table.add_column("80 %", justify="right")
+    for serving, cost_ in zip(answer.servings, costs, strict=True):
+        cells = []
+        for name in given:
+            interval = getattr(cost_, name)
+            ends = (units.significant(interval.low), units.significant(interval.high))
+            cells += [units.significant(interval.value), "–".join(ends)]
+        table.add_row(f"  {systems_words.load(serving.load)}", *cells)
+    console.print()
+    console.print(table)
+
+
+def entry(found: ComparedSystem) -> ComparedSystemJson:
+    """The part of the document."""
+    return ComparedSystemJson(
+        system=found.answer.system.name,
+        servings=[
+            ComparedServingJson(
+                concurrency=one.serving.load.concurrency,
+                rate=one.serving.load.rate,
+                ttft=SystemRatioJson.of(one.ttft),
+                tpot=SystemRatioJson.of(one.tpot),
+                rate_per_gpu=SystemRatioJson.of(one.rate_per_gpu),
+                bound=StepBoundJson.of(one.bound),
+            )
+            for one in found.servings
+        ],
+    )
+
+
+def cost(found: TokenCost) -> TokenCostJson:
+    """The part of the document."""
+
+    def interval(value: Interval | None) -> EnergyPriceJson | None:
+        return None if value is None else EnergyPriceJson.of(value)
+
+    return TokenCostJson(energy=interval(found.energy), price=interval(found.price))
+
+
+__all__ = ["cost", "entry", "render", "render_costs"]

@@ -1,0 +1,63 @@
+"""Findings over the graph of a model as text and JSON: what to change first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from wavecast.documents.system_changes import (
+    ModelFindingJson,
+    ModelFindingsJson,
+    ModuleFindingJson,
+)
+from wavecast.report import units
+from wavecast.report.systems_changes import change_entry, times
+from wavecast.report.terminal_text import safe
+
+if TYPE_CHECKING:
+    from wavecast.systems.findings import ModelFindings
+
+
+def render(found: ModelFindings, console: Console) -> None:
+    """Print what to change, the best first, and the modules to make faster."""
+    if found.changes:
+        table = _table("  what to change", "tok/s/GPU", "TPOT", "TTFT")
+        for one in found.changes:
+            (serving,) = one.changed.servings
+            speedups = (serving.rate_per_gpu, serving.tpot, serving.ttft)
+            table.add_row(f"  {safe(one.advice)}", *map(times, speedups))
+        console.print(table)
+    if found.modules:
+        table = _table("  what to optimise: a module that takes 20 % less", "share", "TPOT", "TTFT")
+        for one in found.modules:
+            (serving,) = one.changed.servings
+            share = units.percent(one.share, 1.0)
+            table.add_row(f"  {one.module}", share, times(serving.tpot), times(serving.ttft))
+        console.print(table)
+    console.print()
+
+
+def entry(found: ModelFindings) -> ModelFindingsJson:
+    """The part of the document."""
+    return ModelFindingsJson(
+        changes=[
+            ModelFindingJson(advice=one.advice, changed=change_entry(one.changed))
+            for one in found.changes
+        ],
+        modules=[
+            ModuleFindingJson.of(one, changed=change_entry(one.changed)) for one in found.modules
+        ],
+    )
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(first)
+    for title in others:
+        table.add_column(title, justify="right", no_wrap=True)
+    return table
+
+
+__all__ = ["entry", "render"]

@@ -1,0 +1,137 @@
+"""One model on several systems: ratios to the first system with intervals, and what bounds each.
+
+A ratio of two predictions errs less than both: what the model of the layers, the engine and the
+load have wrong is in both. With relative errors a and b of two systems, whose correlation is
+`CORRELATION`, the variance of log(ratio) is
+
+    a² + b² - 2 · correlation · a · b
+
+where a and b are the halves of the intervals on logarithmic scales, on the side that moves the
+ratio up for its high end, and down for its low one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.systems.answer import ModelAnswer, ServingAnswer
+from wavecast.systems.intervals import Interval
+
+CORRELATION: Final = {True: 0.35, False: 0.0}
+"""By whether the GPUs have one vendor. Measured: residuals of DeepSeek-R1 under equal loads on two
+GPUs each of H200, B200, MI300X and MI355X; 17 pairs of one vendor have 0.35, 29 of two -0.08. One
+model is few: of two vendors, whose engines differ as well, errors are taken as independent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRatio:
+    """A figure of a system over that of the first one, with an 80 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepBound:
+    """What bounds a step: `cause` is `host` or the limiter of most of the time of its kernels,
+    `share` of the step; `module` is where most of the time is."""
+
+    cause: str
+    share: float
+    module: str
+    module_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedServing:
+    """A load on a system next to the first one. `ttft`, `tpot` and `rate_per_gpu` are over those of
+    the first system, output tokens per second of one GPU for the last."""
+
+    serving: ServingAnswer
+    bound: StepBound
+    ttft: SystemRatio
+    tpot: SystemRatio
+    rate_per_gpu: SystemRatio
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSystem:
+    """A system of a comparison. Without servings the model does not fit it, or the first one."""
+
+    answer: ModelAnswer
+    servings: tuple[ComparedServing, ...]
+
+
+def compared(answers: Sequence[ModelAnswer]) -> tuple[ComparedSystem, ...]:
+    """Every system next to the first on which the model fits, for the same loads."""
+    base = next((answer for answer in answers if answer.servings), None)
+    if base is None:
+        return tuple(ComparedSystem(answer, ()) for answer in answers)
+    return tuple(ComparedSystem(answer, tuple(_pairs(base, answer))) for answer in answers)
+
+
+def _pairs(base: ModelAnswer, answer: ModelAnswer) -> Iterator[ComparedServing]:
+    for first, serving in zip(base.servings, answer.servings, strict=bool(answer.servings)):
+        yield _compared(base, first, answer, serving)
+
+
+def bound(serving: ServingAnswer) -> StepBound:
+    """What bounds the decode step of a load."""
+    step = serving.decode
+    causes: dict[str, float] = defaultdict(float)
+    for kernel in serving.kernels:
+        causes[kernel.priced.limiter] += kernel.seconds
+    waiting = step.seconds - step.device
+    cause = max(causes, key=lambda name: causes[name])
+    seconds = causes[cause]
+    if waiting > seconds:
+        cause, seconds = "host", waiting
+    module = max(step.modules, key=lambda name: step.modules[name])
+    return StepBound(cause, seconds / step.seconds, module, step.modules[module] / step.seconds)
+
+
+def _compared(
+    base: ModelAnswer, first: ServingAnswer, answer: ModelAnswer, serving: ServingAnswer
+) -> ComparedServing:
+    if answer is base:
+        one = SystemRatio(1.0, 1.0, 1.0)
+        return ComparedServing(serving, bound(serving), one, one, one)
+    common = CORRELATION[base.system.device.vendor == answer.system.device.vendor]
+    rate = ratio(serving.output_rate, first.output_rate, common)
+    gpus = base.parallel.gpus / answer.parallel.gpus
+    return ComparedServing(
+        serving,
+        bound(serving),
+        ratio(serving.ttft, first.ttft, common),
+        ratio(serving.tpot, first.tpot, common),
+        SystemRatio(rate.value * gpus, rate.low * gpus, rate.high * gpus),
+    )
+
+
+def ratio(top: Interval, bottom: Interval, correlation: float) -> SystemRatio:
+    """`top` / `bottom` where the errors of both have a correlation."""
+
+    def half(end: float, other: float) -> float:
+        square = end * end + other * other - 2 * correlation * end * other
+        return math.sqrt(max(0.0, square))
+
+    up = half(math.log(top.high / top.value), math.log(bottom.value / bottom.low))
+    down = half(math.log(top.value / top.low), math.log(bottom.high / bottom.value))
+    value = top.value / bottom.value
+    return SystemRatio(value, value * math.exp(-down), value * math.exp(up))
+
+
+__all__ = [
+    "ComparedServing",
+    "ComparedSystem",
+    "StepBound",
+    "SystemRatio",
+    "bound",
+    "compared",
+    "ratio",
+]
