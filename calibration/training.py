@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from wavecast import arch
+from wavecast.arch.systems import system
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.training import TrainingRuns
 from wavecast.errors import WavecastError
@@ -29,7 +30,6 @@ from wavecast.systems import huggingface
 from wavecast.systems.training import assumptions as numbers
 from wavecast.systems.training import step as steps
 from wavecast.systems.training.assumptions import Overlap
-from wavecast.systems.training.network import TrainingNetwork
 from wavecast.systems.training.op import TrainedModel
 
 TARGET = Path(__file__).parents[1] / "wavecast" / "systems" / "training" / "residuals.toml"
@@ -40,12 +40,16 @@ SLOWDOWNS = np.arange(1.10, 1.36, 0.03)
 OVERLAPS = np.arange(0.0, 1.01, 0.25)
 
 
-def step_seconds(op: TrainedModel, device: str) -> float:
-    """A step without its interval."""
+def step_seconds(op: TrainedModel) -> tuple[float, float, float]:
+    """A step with the assumed, the most and the least overlap of communication."""
     name, values = huggingface.load(op.model)
-    architecture = huggingface.read(values, name)
-    network = TrainingNetwork(arch.load(device), op.node, op.setup.network)
-    return steps.TrainingModel(architecture, op.setup, network).step().seconds
+    model = steps.TrainingModel(huggingface.read(values, name), op.setup, system(op.machine))
+    found = []
+    for end in ("value", "high", "low"):
+        shares = {key: getattr(known, end) for key, known in model.overlaps().items()}
+        chosen = {key: Overlap(share, share, share) for key, share in shares.items()}
+        found.append(model.step(chosen).seconds)
+    return found[0], found[1], found[2]
 
 
 def spread(part: pd.DataFrame) -> float:
@@ -59,13 +63,15 @@ def spread(part: pd.DataFrame) -> float:
 
 
 def coverage(part: pd.DataFrame) -> float:
-    """Share of runs in the interval from the residuals of the other models; models weigh the same.
-    NaN for a single model."""
-    shares = [
-        float((own.log.abs() <= spread(part.loc[part.model != model])).mean())
-        for model, own in part.groupby("model")
-        if part.model.nunique() > 1
-    ]
+    """Share of runs in the interval from the residuals of the other models, widened as
+    `training.intervals` does; models weigh the same. NaN for a single model."""
+    shares = []
+    for model, own in part.groupby("model"):
+        if part.model.nunique() > 1:
+            size = spread(part.loc[part.model != model])
+            least = np.minimum(own.predicted * np.exp(-size), own.least)
+            most = np.maximum(own.predicted * np.exp(size), own.most)
+            shares.append(float(own.measured.between(least, most).mean()))
     return float(np.mean(shares)) if shares else float("nan")
 
 
@@ -90,23 +96,24 @@ def residuals(known: Iterable[Case], reasons: Counter[str]) -> pd.DataFrame:
         assert isinstance(case.op, TrainedModel)
         device = arch.load(case.device)
         try:
-            seconds = step_seconds(case.op, case.device)
+            seconds, least, most = step_seconds(case.op)
         except WavecastError as error:
             reasons[error.message] += 1
             continue
         name, values = huggingface.load(case.op.model)
         sort = "sparse" if huggingface.read(values, name).sparse else "dense"
         found.append((device.vendor, sort, case.device, case.op.model, case.op.setup.gpus,
-                      str(case.op.setup), case.seconds, seconds,
+                      str(case.op.setup), case.seconds, seconds, least, most,
                       np.log(case.seconds / seconds)))  # fmt: skip
-    columns = ["vendor", "sort", "gpu", "model", "gpus", "setup", "measured", "predicted", "log"]
+    columns = ["vendor", "sort", "gpu", "model", "gpus", "setup", "measured", "predicted",
+               "least", "most", "log"]  # fmt: skip
     return pd.DataFrame(found, columns=columns)
 
 
 def report(found: pd.DataFrame, reasons: Counter[str]) -> None:
     """Print every run, and errors by GPU and model."""
     shown = found.assign(error=[f"{np.expm1(-log):+.1%}" for log in found.log])
-    print(shown.drop(columns="log").round(3).to_string(index=False), end="\n\n")
+    print(shown.drop(columns=["least", "most", "log"]).round(3).to_string(index=False), end="\n\n")
     for keys in (["sort"], ["gpu"], ["gpu", "model"]):
         lines = []
         for key, part in found.groupby(keys):
@@ -126,7 +133,7 @@ def fit(known: Sequence[Case]) -> None:
     own = []
     for case in known:
         op = case.op
-        if isinstance(op, TrainedModel) and op.model == FIT_MODEL and op.setup.gpus <= op.node:
+        if isinstance(op, TrainedModel) and op.model == FIT_MODEL and op.setup.gpus <= 8:
             own.append(case)
     table = []
     for slowdown in SLOWDOWNS:

@@ -43,14 +43,12 @@ def test_json_follows_its_schema(capsys) -> None:
         assert figures[name]["basis"]
 
 
-def test_several_nodes_need_their_network(capsys) -> None:
-    code, _, err = call(capsys, *RUN, "--gpus", "16")
-    assert code == 2
-    assert "NICs of nodes of 8 mi300x are not known" in err
-    assert "--network" in err
-    code, out, _ = call(capsys, *RUN, "--gpus", "16", "--network", "50")
+def test_several_nodes(capsys) -> None:
+    arguments = ("--train", "--batch", "64", "--seq", "8192", "--overlap", "0")
+    code, out, _ = call(capsys, *MODEL[:2], "--system", "2x8xMI300X", *arguments)
     assert code == 0
-    assert "16 GPUs, nodes of 8x AMD Instinct MI300X" in out
+    assert "Training Llama-3.1-8B on 2x 8x AMD Instinct MI300X" in out
+    assert "data communication" in out
 
 
 def test_a_training_that_does_not_fit(capsys) -> None:
@@ -71,7 +69,6 @@ def test_a_training_that_does_not_fit(capsys) -> None:
         ((*RUN, "--fsdp", "--zero", "1"), "--fsdp is --zero 3"),
         ((*RUN, "--dtype", "int4"), "unknown dtype of training 'int4'"),
         ((*RUN, "--dp", "4"), "8 GPUs have 8 replicas, not the 4 of --dp"),
-        ((*RUN, "--gpus", "12", "--batch", "60"), "12 GPUs are not a number of nodes of 8"),
         ((*RUN, "--overlap", "2"), "--overlap"),
     ],
 )

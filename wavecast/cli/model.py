@@ -153,7 +153,7 @@ def command(
         raise UsageError("no MODEL", hint="wavecast model --list names the known ones")
     if training["train"]:
         return run_training(
-            *(name, systems, arch_files),
+            *(name, systems, arch_files, system_files),
             tp=tp, dp=dp, ep=ep, dtype=dtype, options=training, detail=detail, format_=format_,
         )  # fmt: skip
     check_unused(training)

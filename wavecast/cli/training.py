@@ -22,10 +22,6 @@ _OPTIONS: Final = (
                  help="Training: tokens of a sequence."),
     click.option("--micro-batch", type=count(1), default=None, show_default="1",
                  help="Training: sequences at once on a replica."),
-    click.option("--gpus", type=count(1), default=None, show_default="those of --system",
-                 help="Training: GPUs, in nodes as --system."),
-    click.option("--network", type=NumberRange(0, 1e5, min_open=True), default=None,
-                 help="Training: GB/s of a GPU's NIC per direction."),
     click.option("--pp", type=count(1), default=None, show_default="1",
                  help="Training: stages of the pipeline."),
     click.option("--cp", type=count(1), default=None, show_default="1",
@@ -58,7 +54,7 @@ _OPTIONS: Final = (
 )  # fmt: skip
 
 NAMES: Final = (
-    *("train", "batch", "sequence", "micro_batch", "gpus", "network", "pp", "cp", "schedule"),
+    *("train", "batch", "sequence", "micro_batch", "pp", "cp", "schedule"),
     *("chunks", "fsdp", "zero", "recompute", "recompute_layers", "lora", "grad_dtype"),
     *("fp8_activations", "no_sequence_parallel", "split_products", "overlap", "tokens"),
 )
@@ -85,6 +81,7 @@ def run_training(
     name: str,
     systems: str,
     arch_files: Sequence[Path],
+    system_files: Sequence[Path],
     *,
     tp: int | None,
     dp: int,
@@ -105,7 +102,7 @@ def run_training(
         raise UsageError("--fsdp is --zero 3")
     answers = []
     for selector in systems.split(","):
-        machine = system(selector, arch_files)
+        machine = system(selector, arch_files, system_files)
         setup = _setup(machine.gpus, tp, dp, ep, dtype, options)
         answers.append(train(name, machine, setup, tokens=options["tokens"] or 0.0))
     if format_ == "json":
@@ -119,14 +116,14 @@ def run_training(
 
 
 def _setup(
-    node: int, tp: int | None, dp: int, ep: int, dtype: str, options: Mapping[str, Any]
+    gpus: int, tp: int | None, dp: int, ep: int, dtype: str, options: Mapping[str, Any]
 ) -> Any:
     """The setup of the options. `--dp` larger than 1 must agree with the other sizes."""
     from wavecast.systems.training.setup import TrainingSetup
 
     chunks = options["chunks"] or 1
     setup = TrainingSetup(
-        gpus=options["gpus"] or node,
+        gpus=gpus,
         batch=options["batch"],
         sequence=options["sequence"],
         micro_batch=options["micro_batch"] or 1,
@@ -144,7 +141,6 @@ def _setup(
         chunks=chunks,
         sharding=3 if options["fsdp"] else 1 if options["zero"] is None else options["zero"],
         lora=options["lora"] or 0,
-        network=options["network"] or 0.0,
         overlap=options["overlap"],
         tensor_overlap=options["split_products"],
     )

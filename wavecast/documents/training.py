@@ -56,7 +56,7 @@ class TrainingJson(JsonObject):
     model: Annotated[str, doc("name of the model")]
     parameters: Annotated[Positive, doc("elements of all weights")]
     active_parameters: Annotated[Positive, doc("elements that one token is multiplied by")]
-    system: Annotated[str, doc("the machine, or one of its nodes")]
+    system: Annotated[str, doc("the machine")]
     device_id: Annotated[str, doc("id of its GPUs in `wavecast arch`")]
     gpus: Annotated[Positive, doc("GPUs of the training")]
     parallelism: Annotated[str, doc("how the model is divided")]

@@ -68,10 +68,7 @@ def render_training(
 
 def _head(answer: TrainingAnswer, console: Console) -> None:
     model, setup = answer.architecture, answer.setup
-    machine = safe(answer.system.name)
-    if setup.gpus != answer.system.gpus:
-        machine = f"{setup.gpus:,} GPUs, nodes of {machine}"
-    title = f"Training {safe(model.name)} on {machine}"
+    title = f"Training {safe(model.name)} on {safe(answer.system.name)}"
     console.print(Rule(Text(title, "bold cyan"), align="left"))
     words = [f"{model.parameters / 1e9:,.1f} B parameters", str(setup), setup.dtype]
     words += [

@@ -67,7 +67,7 @@ def test_a_row_of_a_published_table() -> None:
         ({"notes": "MLPerf Training v5.0; config={}; runs=10"}, "does not have the parallelism"),
         ({"notes": "MLPerf; accelerator=NVIDIA H200-NVL-141GB; config={}"}, "H200 NVL"),
         ({"metric": "time_to_train_mlperf_mean"}, "is not the time of a step"),
-        ({"gpu": "GPU7"}, "unknown device"),
+        ({"gpu": "GPU7"}, "unknown system or device"),
         ({"batch_or_concurrency": 9.0}, "a batch of 9 does not divide"),
     ],
 )

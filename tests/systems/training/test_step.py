@@ -17,14 +17,14 @@ from wavecast.systems.architecture import GroupedQueryAttention, Layer
 from wavecast.systems.training.answer import train
 from wavecast.systems.training.flops import model_flops
 from wavecast.systems.training.memory import largest_micro_batch, training_memory
-from wavecast.systems.training.network import TrainingNetwork, group
+from wavecast.systems.training.network import group, group_seconds
 from wavecast.systems.training.setup import TrainingSetup, check
 from wavecast.systems.training.step import TrainingModel
 
 ONE = TrainingSetup(gpus=1, batch=4, sequence=2048)
 LARGE = TrainingSetup(
     gpus=10240, batch=2560, sequence=8192, tensor=8, pipeline=8, schedule="interleaved", chunks=2,
-    dtype="fp8", network=50.0,
+    dtype="fp8",
 )  # fmt: skip
 
 
@@ -32,10 +32,8 @@ def architecture(name: str):
     return huggingface.read(huggingface.load(name)[1], name)
 
 
-def model(name: str, setup: TrainingSetup, device: str = "mi300x", node: int = 8) -> TrainingModel:
-    return TrainingModel(
-        architecture(name), setup, TrainingNetwork(load(device), node, setup.network)
-    )
+def model(name: str, setup: TrainingSetup, machine: str = "8xmi300x") -> TrainingModel:
+    return TrainingModel(architecture(name), setup, system(machine))
 
 
 def flops(op: Op) -> float:
@@ -144,7 +142,7 @@ def test_data_parallelism_costs_what_it_sends() -> None:
 
 
 def test_parallelism_divides_the_work() -> None:
-    setup = TrainingSetup(gpus=8, batch=8, sequence=8192, network=50.0)
+    setup = TrainingSetup(gpus=8, batch=8, sequence=8192)
     whole = model("Llama-3.1-8B", replace(ONE, sequence=8192, batch=1))
     for sizes in ({"tensor": 8}, {"context": 8}, {"pipeline": 8}):
         part = model("Llama-3.1-8B", replace(setup, **sizes))
@@ -176,12 +174,20 @@ def test_a_window_bounds_the_keys_of_training() -> None:
 
 
 def test_nodes_are_filled_in_order() -> None:
-    assert (group(8, 1, 8).local, group(8, 1, 8).nodes) == (8, 1)
-    assert (group(4, 4, 8).local, group(4, 4, 8).nodes) == (2, 2)
-    assert (group(64, 8, 8).local, group(64, 8, 8).nodes) == (1, 64)
-    network = TrainingNetwork(load("mi300x"), 8)
-    with pytest.raises(MissingFact, match="NICs of nodes of 8 mi300x are not known"):
-        network.seconds("all_reduce", 1e9, group(16, 1, 8))
+    machine = system("8x8xMI300X")
+    for ranks, stride, local in ((8, 1, 8), (4, 4, 2), (64, 1, 8), (8, 8, 1), (12, 2, 4)):
+        found = group(machine, ranks, stride)
+        assert (found.local, found.ranks) == (local, ranks)
+    assert group_seconds(machine, "all_gather", 1e9, 1) == 0
+
+
+def test_nodes_without_a_network_are_an_error() -> None:
+    machine = replace(system("8xMI300X"), gpus=16, nodes=2, network=None)
+    with pytest.raises(MissingFact, match="on several nodes, whose network is not known"):
+        group_seconds(machine, "all_reduce", 1e9, 16)
+    machine = replace(machine, fabric=None)
+    with pytest.raises(MissingFact, match="links between the GPUs of a node are not known"):
+        group_seconds(machine, "all_reduce", 1e9, 8)
 
 
 def test_experts_are_divided() -> None:
@@ -220,7 +226,7 @@ def test_ten_thousand_gpus_are_fast_and_small() -> None:
     """One GPU of a stage represents all of them."""
     tracemalloc.start()
     start = time.process_time()
-    answer = train("Llama-3.1-405B", system("8xH100"), replace(LARGE, recompute="full"))
+    answer = train("Llama-3.1-405B", system("1280x8xH100"), replace(LARGE, recompute="full"))
     took, (_, peak) = time.process_time() - start, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert answer.figures is not None

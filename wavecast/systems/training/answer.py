@@ -19,7 +19,6 @@ from wavecast.systems.training.memory import (
     largest_micro_batch,
     training_memory,
 )
-from wavecast.systems.training.network import TrainingNetwork
 from wavecast.systems.training.setup import TrainingSetup, check
 from wavecast.systems.training.step import TrainingKernel, TrainingModel, TrainingStep
 
@@ -78,8 +77,8 @@ def train(
     name, values = huggingface.load(selector)
     architecture = huggingface.read(values, name)
     check(architecture, setup)
-    if setup.gpus > system.gpus and setup.gpus % system.gpus:
-        raise UsageError(f"{setup.gpus} GPUs are not a number of nodes of {system.gpus}")
+    if setup.gpus > system.gpus:
+        raise UsageError(f"{setup.gpus} GPUs, {system} has {system.gpus}")
     device = system.device
     memory = training_memory(architecture, setup, device)
     largest = largest_micro_batch(architecture, setup, device)
@@ -90,7 +89,7 @@ def train(
             f"{memory.available / 2**30:.1f} GiB of {device.id}{more}"
         )
         return TrainingAnswer(system, architecture, setup, memory, largest, None, why_not)
-    model = TrainingModel(architecture, setup, TrainingNetwork(device, system.gpus, setup.network))
+    model = TrainingModel(architecture, setup, system)
     return TrainingAnswer(
         system=system,
         architecture=architecture,
@@ -104,7 +103,7 @@ def train(
 
 def figures(model: TrainingModel, tokens: float = 0.0) -> TrainingFigures:
     """The figures of a step with their intervals."""
-    setup, architecture, device = model.setup, model.architecture, model.network.device
+    setup, architecture, device = model.setup, model.architecture, model.system.device
     step, known = model.step(), model.overlaps()
     fast = model.step({name: Overlap(o.high, o.high, o.high) for name, o in known.items()})
     slow = model.step({name: Overlap(o.low, o.low, o.low) for name, o in known.items()})

@@ -29,10 +29,8 @@ class TrainingAssumptions:
 
     `usable_memory`: share of a GPU's memory that training may take. `communication_buffers`:
     bytes.
-    `network_efficiency`: share of a NIC's rate that collectives reach. `network_latency` and
-    `launch`: seconds of a message between nodes, and of a kernel launch on the host.
-    `kernel_slowdown`: time of a kernel in a long run over its time alone. `overlap`: by
-    parallelism; `tensor_split` where products are split.
+    `launch`: seconds of a kernel launch on the host. `kernel_slowdown`: time of a kernel in a long
+    run over its time alone. `overlap`: by parallelism; `tensor_split` where products are split.
     """
 
     weight_bytes: float
@@ -40,8 +38,6 @@ class TrainingAssumptions:
     adamw_traffic: float
     usable_memory: float
     communication_buffers: float
-    network_efficiency: float
-    network_latency: float
     kernel_slowdown: float
     launch: float
     overlap: Mapping[str, Overlap]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wavecast.arch.systems import System
 from wavecast.systems.architecture import (
     ExpertMlp,
     GroupedQueryAttention,
@@ -18,7 +19,7 @@ from wavecast.systems.architecture import (
     ModelArchitecture,
 )
 from wavecast.systems.training.assumptions import assumptions
-from wavecast.systems.training.network import TrainingNetwork, group
+from wavecast.systems.training.network import group_seconds
 from wavecast.systems.training.parameters import RankParameters
 from wavecast.systems.training.setup import TrainingSetup
 
@@ -36,11 +37,11 @@ class Exchanges:
 
 @dataclass(frozen=True, slots=True)
 class TrainingCommunication:
-    """The collectives of a setup on a network."""
+    """The collectives of a setup on a system."""
 
     architecture: ModelArchitecture
     setup: TrainingSetup
-    network: TrainingNetwork
+    system: System
 
     def layer(self, layer: Layer) -> Exchanges:
         """One micro-batch of a layer."""
@@ -61,8 +62,7 @@ class TrainingCommunication:
         if setup.pipeline == 1:
             return 0.0
         size = setup.rows / setup.norm_ranks * self.architecture.hidden * _BF16
-        crosses = setup.gpus // setup.pipeline >= self.network.node
-        return self.network.point_to_point(size, crosses=crosses)
+        return group_seconds(self.system, "broadcast", size, 2, setup.gpus // setup.pipeline)
 
     def weights_per_pass(self, layer: RankParameters) -> Exchanges:
         """Gathering the weights of a layer, and scattering its gradients, of fully sharded
@@ -106,12 +106,12 @@ class TrainingCommunication:
             return 0.0, 0.0
         blocks = 1 if isinstance(layer.mlp, ExpertMlp) and setup.expert > 1 else 2
         elements = setup.rows * self.architecture.hidden
-        ranks = group(setup.tensor, 1, self.network.node)
+        ranks, system = setup.tensor, self.system
         if not setup.sequence_parallel:
-            reduce = blocks * self.network.seconds("all_reduce", elements * _BF16, ranks)
+            reduce = blocks * group_seconds(system, "all_reduce", elements * _BF16, ranks)
             return reduce, reduce
-        gather = self.network.seconds("all_gather", elements * self._narrow, ranks)
-        scatter = self.network.seconds("reduce_scatter", elements * _BF16, ranks)
+        gather = group_seconds(system, "all_gather", elements * self._narrow, ranks)
+        scatter = group_seconds(system, "reduce_scatter", elements * _BF16, ranks)
         again = 0.0 if setup.lora else gather
         return blocks * (gather + scatter), blocks * (gather + scatter + again)
 
@@ -127,34 +127,34 @@ class TrainingCommunication:
                 width = attention.kv_rank + attention.rope
             case _:  # the state at the end of the part of a sequence
                 state = attention.state_elements / setup.tensor * setup.micro_batch
-                ranks = group(setup.context, setup.tensor, self.network.node)
-                passed = self.network.seconds("all_gather", state * 4 * setup.context, ranks)
+                passed = self._along("all_gather", state * 4 * setup.context)
                 return passed, passed
         size = width * setup.micro_batch * setup.sequence * _BF16
-        ranks = group(setup.context, setup.tensor, self.network.node)
-        gather = self.network.seconds("all_gather", size, ranks)
-        return gather, gather + self.network.seconds("reduce_scatter", size, ranks)
+        gather = self._along("all_gather", size)
+        return gather, gather + self._along("reduce_scatter", size)
+
+    def _along(self, function: str, size: float) -> float:
+        """A collective of the GPUs of a sequence."""
+        return group_seconds(self.system, function, size, self.setup.context, self.setup.tensor)
 
     def _expert(self, layer: Layer) -> tuple[float, float]:
         """Tokens to the GPUs of their experts, and back."""
         setup, mlp = self.setup, layer.mlp
         if setup.expert == 1 or not isinstance(mlp, ExpertMlp):
             return 0.0, 0.0
-        pairs = setup.rows // setup.norm_ranks * mlp.topk
-        ranks = group(setup.expert, 1, self.network.node)
-        size = pairs * self.architecture.hidden * _BF16
-        both = 2 * self.network.seconds("all_to_all", size, ranks)
+        size = setup.rows // setup.norm_ranks * self.architecture.hidden * _BF16
+        both = sum(
+            group_seconds(self.system, function, size, setup.expert, topk=mlp.topk)
+            for function in ("dispatch", "combine")
+        )
         return both, both
 
     def _weights(self, function: str, dense: float, experts: float, size: float) -> float:
-        setup, node = self.setup, self.network.node
-        found = self.network.seconds(
-            function, dense * size, group(setup.shards, setup.tensor, node)
-        )
+        setup, system = self.setup, self.system
+        found = group_seconds(system, function, dense * size, setup.shards, setup.tensor)
         stride = setup.expert if setup.expert > 1 else setup.tensor
-        return found + self.network.seconds(
-            function, experts * size, group(setup.expert_shards, stride, node)
-        )
+        shards = setup.expert_shards
+        return found + group_seconds(system, function, experts * size, shards, stride)
 
 
 __all__ = ["PARALLELISMS", "Exchanges", "TrainingCommunication"]

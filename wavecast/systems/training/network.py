@@ -1,99 +1,50 @@
-"""Time of collectives among GPUs of one or several nodes.
-
-A collective in a node is the op `collective` of the op predictors. Among nodes the same share of
-every GPU passes through its own NIC (one rail per GPU), in chunks that are on the links of the node
-at the same time, as rings of NCCL and RCCL are: the slower of the two parts decides.
-"""
+"""Time of what groups of GPUs send each other, on the links and NICs of a system."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from wavecast.arch import Device
+from wavecast.arch.links import GpuGroup
+from wavecast.arch.systems import System
 from wavecast.errors import MissingFact
-from wavecast.model.ops.collectives import FUNCTIONS, Collective
-from wavecast.systems.training.assumptions import assumptions
+from wavecast.model.ops.collectives import Collective
 
 
-@dataclass(frozen=True, slots=True)
-class RankGroup:
-    """GPUs of one collective: `local` in each of `nodes` nodes."""
+def group(system: System, ranks: int, stride: int) -> GpuGroup:
+    """`ranks` GPUs whose numbers are `stride` apart, the same number in every node: the most that a
+    node has room for.
 
-    local: int
-    nodes: int = 1
+    Raises MissingFact where the links of the node, or those between nodes, are not known.
+    """
+    room = max(1, system.node_gpus // stride)
+    local = max(size for size in range(1, min(ranks, room) + 1) if ranks % size == 0)
+    if local > 1 and system.fabric is None:
+        raise MissingFact(f"{system}: the links between the GPUs of a node are not known")
+    if local < ranks and system.network is None:
+        raise MissingFact(
+            f"{system}: {ranks} GPUs, {stride} apart, are on several nodes, whose network is not "
+            "known"
+        )
+    return GpuGroup(system.fabric, system.network, local, ranks // local)
 
-    @property
-    def size(self) -> int:
-        """All GPUs of the group."""
-        return self.local * self.nodes
 
-
-def group(ranks: int, stride: int, node: int) -> RankGroup:
-    """`ranks` GPUs, every `stride`-th one, of nodes of `node` GPUs that are filled in order."""
-    local = max(1, min(ranks, node // stride if stride < node else 1))
-    return RankGroup(local, -(-ranks // local))
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingNetwork:
-    """Nodes of `node` GPUs of a device, each with a NIC of `rate` GB/s per direction (0: not
-    known)."""
-
-    device: Device
-    node: int
-    rate: float = 0.0
-
-    def seconds(self, function: str, size: float, ranks: RankGroup) -> float:
-        """Time of `function` (a key of `FUNCTIONS`) of `size` bytes, as `Collective` counts them.
-
-        Raises MissingFact where links or NIC are not known.
-        """
-        if ranks.size < 2 or size <= 0:
-            return 0.0
-        if ranks.nodes == 1:
-            return _local(self.device, function, round(size) or 1, ranks.local)
-        if function == "all_to_all":
-            return self._exchange(size, ranks)
-        passes = FUNCTIONS[function] or 1.0
-        share = size / ranks.local
-        wire = passes * share * (ranks.nodes - 1) / ranks.nodes
-        between = self._message(wire) + passes * (ranks.nodes - 1) ** 0.5 * self._latency
-        if ranks.local == 1:
-            return between
-        return max(between, _local(self.device, function, round(size) or 1, ranks.local))
-
-    def point_to_point(self, size: float, *, crosses: bool) -> float:
-        """Time of one message to a GPU of the same or (`crosses`) of another node."""
-        if crosses:
-            return self._message(size) + self._latency
-        return _local(self.device, "broadcast", round(size) or 1, 2)
-
-    def _exchange(self, size: float, ranks: RankGroup) -> float:
-        away = size * (ranks.size - ranks.local) / ranks.size
-        between = self._message(away) + self._latency
-        if ranks.local == 1:
-            return between
-        return max(between, _local(self.device, "all_to_all", round(size) or 1, ranks.local))
-
-    def _message(self, size: float) -> float:
-        if not self.rate:
-            raise MissingFact(
-                f"the NICs of nodes of {self.node} {self.device.id} are not known",
-                hint="--network gives the GB/s of a GPU's NIC",
-            )
-        return size / (self.rate * 1e9 * assumptions().network_efficiency)
-
-    @property
-    def _latency(self) -> float:
-        return assumptions().network_latency
+def group_seconds(
+    system: System, function: str, size: float, ranks: int, stride: int = 1, *, topk: int = 0
+) -> float:
+    """Time of `function` of `size` bytes, as `Collective` counts them (`topk`: of its exchanges of
+    tokens), next to the same of all other groups. 0 for one GPU or no bytes."""
+    if ranks < 2 or size <= 0:
+        return 0.0
+    return _seconds(
+        system.device, function, max(1, round(size)), group(system, ranks, stride), topk
+    )
 
 
 @cache
-def _local(device: Device, function: str, size: int, gpus: int) -> float:
-    if gpus < 2:
-        return 0.0
-    return Collective(function, size, gpus).predict(device).seconds
+def _seconds(device: Device, function: str, size: int, among: GpuGroup, topk: int) -> float:
+    op = Collective(function, size, among.ranks, group=among, topk=topk)
+    return op.predict(device).seconds
 
 
-__all__ = ["RankGroup", "TrainingNetwork", "group"]
+__all__ = ["group", "group_seconds"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from wavecast.arch import Device, load
+from wavecast.arch import Device
+from wavecast.arch.systems import system
 from wavecast.errors import UsageError
 from wavecast.model.bounds import Work
 from wavecast.model.ops.base import Op
@@ -15,21 +16,21 @@ from wavecast.model.prediction import Prediction
 from wavecast.systems import huggingface
 from wavecast.systems.training.answer import NOT_MODELLED, TrainingFigures, figures
 from wavecast.systems.training.flops import model_flops
-from wavecast.systems.training.network import TrainingNetwork
 from wavecast.systems.training.setup import TrainingSetup, check
 from wavecast.systems.training.step import TrainingModel
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedModel(Op):
-    """A step of `model` (a name of `models.toml`) with `setup` on nodes of `node` GPUs."""
+    """A step of `model` (a name of `models.toml`) with `setup` on GPUs of `machine` (a selector of
+    `arch.systems.system`)."""
 
     kind: ClassVar[str] = "training"
     shape_help: ClassVar[str] = "see wavecast model --train"
 
     model: str
     setup: TrainingSetup
-    node: int
+    machine: str
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
@@ -50,8 +51,9 @@ class TrainedModel(Op):
         return Work({dtype: flops}, read, 0.0, "six per parameter", "parameters")
 
     def predict(self, device: Device) -> Prediction:
-        """The step. Raises as `TrainingModel.step`."""
-        found = _figures(self.model, device.id, self.setup, self.node)
+        """The step. Raises as `TrainingModel.step`, and UsageError for another device than
+        that of the machine."""
+        found = _figures(self.model, device.id, self.setup, self.machine)
         seconds, step = found.seconds, found.step
         bounds = {
             **{f"{name} communication": value for name, value in step.exposed.items()},
@@ -80,12 +82,14 @@ class TrainedModel(Op):
 
 
 @lru_cache(maxsize=256)
-def _figures(model: str, device: str, setup: TrainingSetup, node: int) -> TrainingFigures:
+def _figures(model: str, device: str, setup: TrainingSetup, machine: str) -> TrainingFigures:
     name, values = huggingface.load(model)
     architecture = huggingface.read(values, name)
     check(architecture, setup)
-    network = TrainingNetwork(load(device), node, setup.network)
-    return figures(TrainingModel(architecture, setup, network))
+    found = system(machine)
+    if found.device.id != device:
+        raise UsageError(f"{found} has {found.device.id}, not {device}")
+    return figures(TrainingModel(architecture, setup, found))
 
 
 __all__ = ["TrainedModel"]

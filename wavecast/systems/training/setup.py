@@ -47,9 +47,9 @@ class TrainingSetup:
     layers per GPU (interleaved). `sharding`: a key of `SHARDING`. `lora`: rank of adapters of
     `LORA_TARGETS` over frozen weights (0: all weights are trained).
 
-    `network`: GB/s of a GPU's NIC per direction (0: not known). `overlap`: share of the
-    communication of sharding that is hidden (None: as assumed). `tensor_overlap`: a library splits
-    products so that communication of tensor parallelism runs next to their parts.
+    `overlap`: share of the communication of sharding that is hidden (None: as assumed).
+    `tensor_overlap`: a library splits products so that communication of tensor parallelism runs
+    next to their parts.
 
     Raises UsageError for sizes that do not divide, UnknownName for a name.
     """
@@ -72,7 +72,6 @@ class TrainingSetup:
     chunks: int = 1
     sharding: int = 1
     lora: int = 0
-    network: float = 0.0
     overlap: float | None = None
     tensor_overlap: bool = False
 
@@ -92,8 +91,8 @@ class TrainingSetup:
                 raise UnknownName(name, value, known)
         if self.sharding not in SHARDING:
             raise UsageError(f"sharding is {self.sharding}, not 0 to 3")
-        if self.lora < 0 or self.recompute_layers < 0 or self.network < 0:
-            raise UsageError("lora, recompute_layers and network are not negative")
+        if self.lora < 0 or self.recompute_layers < 0:
+            raise UsageError("lora and recompute_layers are not negative")
         if self.overlap is not None and not 0 <= self.overlap <= 1:
             raise UsageError(f"overlap is {self.overlap}, not 0 to 1")
         divided = self.tensor * self.pipeline * self.context

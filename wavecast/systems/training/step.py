@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from wavecast.arch.systems import System
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.graph import Node
@@ -22,7 +23,6 @@ from wavecast.systems.training.communication import (
     TrainingCommunication,
 )
 from wavecast.systems.training.graph import TrainedKernel, TrainingGraph
-from wavecast.systems.training.network import TrainingNetwork
 from wavecast.systems.training.parameters import RankParameters, of_layer, of_stage
 from wavecast.systems.training.schedule import ChunkTimes, PipelineTime, orders, simulate
 from wavecast.systems.training.setup import TrainingSetup
@@ -79,17 +79,17 @@ class _Pass:
 
 @dataclass
 class TrainingModel:
-    """The steps of one model with one setup on one network."""
+    """The steps of one model with one setup on one system."""
 
     architecture: ModelArchitecture
     setup: TrainingSetup
-    network: TrainingNetwork
+    system: System
     prices: Prices = field(init=False)
 
     def __post_init__(self) -> None:
-        self.prices = Prices(self.network.device)
+        self.prices = Prices(self.system.device)
         self.graph = TrainingGraph(self.architecture, self.setup)
-        self.communication = TrainingCommunication(self.architecture, self.setup, self.network)
+        self.communication = TrainingCommunication(self.architecture, self.setup, self.system)
 
     def kernels(self) -> list[TrainingKernel]:
         """Every kernel of a micro-batch."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from wavecast import arch
+from wavecast.arch.systems import System, system
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
 from wavecast.bench.accuracy.importers.serving import known_model
@@ -45,11 +45,9 @@ _PUBLISHED: Final = {
 }
 """Names of models in published tables with another spelling, or of another model of equal sizes."""
 _DTYPES: Final = {"FP8": "fp8", "MXFP8": "mxfp8", "BF16": "bf16"}
-_MACHINES: Final = {"GB200": ("b200", 72)}
-"""Names of GPUs that are a device in nodes of so many: GB200 NVL72."""
+_MACHINES: Final = {"GB200": "gb200-nvl72"}
+"""Machines of names of GPUs; other GPUs are in nodes of eight."""
 _NODE: Final = 8
-_NETWORK: Final = 50.0
-"""GB/s of a GPU's NIC: 400 Gb/s in the multi-node machines of both sources."""
 _FILE: Final = re.compile(r"tp(\d+)pp(\d+)cp(\d+)")
 
 
@@ -72,10 +70,13 @@ class TrainingRuns(Importer):
 def _case(row: Mapping[str, Any]) -> Case:
     model, device, reason, seconds, op = "", "", "", math.nan, None
     try:
-        device, node = _machine(row)
-        model, setup = _setup(row, node)
+        machine = _machine(row)
+        device = machine.device.id
+        model, setup = _setup(row)
         seconds = _seconds(row, setup)
-        op = TrainedModel(model, setup, node)
+        nodes = -(-setup.gpus // machine.gpus)
+        selector = _MACHINES.get(str(row["gpu"]), f"{machine.gpus}x{device}")
+        op = TrainedModel(model, setup, f"{nodes}x{selector}" if nodes > 1 else selector)
     except (WavecastError, KeyError, ValueError, OverflowError, TypeError) as error:
         reason = error.message if isinstance(error, WavecastError) else why(error)
     return Case(
@@ -90,16 +91,15 @@ def _case(row: Mapping[str, Any]) -> Case:
     )
 
 
-def _machine(row: Mapping[str, Any]) -> tuple[str, int]:
-    """Id of the GPU, and GPUs of a node. Raises Unpredictable for cards with other links."""
+def _machine(row: Mapping[str, Any]) -> System:
+    """One node. Raises Unpredictable for cards with other links."""
     if re.search(r"NVL[- ]", str(row["notes"])) or "PCIe" in str(row["notes"]):
         raise Unpredictable("H100 NVL and H200 NVL have other clocks and links")
     name = str(row["gpu"])
-    device, node = _MACHINES.get(name, (name, _NODE))
-    return arch.load(device).id, node
+    return system(_MACHINES.get(name, f"{_NODE}x{name}"))
 
 
-def _setup(row: Mapping[str, Any], node: int) -> tuple[str, TrainingSetup]:
+def _setup(row: Mapping[str, Any]) -> tuple[str, TrainingSetup]:
     """Raises Unpredictable for settings that are not known or not modelled."""
     notes = str(row["notes"])
     if notes.startswith("MLPerf"):
@@ -107,12 +107,10 @@ def _setup(row: Mapping[str, Any], node: int) -> tuple[str, TrainingSetup]:
     else:
         known, given = _table(row, notes)
     model = str(known.pop("model"))
-    gpus = int(row["n_gpus"])
     return model, TrainingSetup(
-        gpus=gpus,
+        gpus=int(row["n_gpus"]),
         batch=int(row["batch_or_concurrency"]),
         sequence=int(row["isl"]),
-        network=_NETWORK if gpus > node else 0.0,
         **known,
         **given,
     )
