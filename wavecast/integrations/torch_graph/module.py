@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from wavecast.errors import CaptureError, UnknownName, UsageError
+from wavecast.errors import CaptureError, UnknownName, UsageError, WavecastError
 from wavecast.integrations.torch_cpu.mode import CudaOnCpu
 from wavecast.integrations.torch_graph.recorder import GpuChoices, OperatorRecorder
 from wavecast.systems.sources.calls import ModuleGraph
@@ -23,9 +23,7 @@ _LOSS = "loss of training: {}"
 
 OPTIMIZERS: Final = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.01, foreach=True),
-    "momentum": lambda parameters: torch.optim.SGD(
-        parameters, lr=0.01, momentum=0.9, foreach=True
-    ),
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=0.9, foreach=True),
     "adam": lambda parameters: torch.optim.Adam(parameters, foreach=True),
     "adamw": lambda parameters: torch.optim.AdamW(parameters, foreach=True),
     "fused_adamw": lambda parameters: torch.optim.AdamW(parameters, fused=True),
@@ -40,17 +38,17 @@ def module_graph(
     train: bool = False,
     optimizer: str = "",
     name: str = "",
-    fake: FakeTensorMode | None = None,
 ) -> ModuleGraph:
-    """The calls of `module(*inputs)` (a mapping: by name), and with `train` those of backward and of
-    a step of `optimizer`, a key of `OPTIMIZERS` ("": none).
+    """The calls of `module(*inputs)` (a mapping: by name).
+
+    With `train` those of the backward pass follow, and of a step of `optimizer`, a key of
+    `OPTIMIZERS` ("": none).
 
     Modules and inputs may be of any device, fake or meta; nothing is computed, and neither is
     changed. Without `train` the module runs in its own mode without gradients. The loss is the
-    `loss` of the output, or the sum of its floating-point tensors. `fake` is the mode that made
-    fake tensors of the arguments.
+    `loss` of the output, or the sum of its floating-point tensors.
 
-    Raises UsageError for arguments that are no module or inputs, UnknownName for an optimizer,
+    Raises UsageError for arguments that are not a module and its inputs, UnknownName for an optimizer,
     CaptureError where the module cannot run without values, with its own error in one line.
     """
     if not isinstance(module, nn.Module):
@@ -61,8 +59,9 @@ def module_graph(
         raise UsageError("an optimizer needs training", hint="train=True, or --train")
     args, named = _called_with(inputs)
     name = name or type(module).__name__
-    fake = fake or _mode_of(module, args, named) or FakeTensorMode(allow_non_fake_inputs=True)
-    recorder, choices = OperatorRecorder(), GpuChoices()
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    recorder = OperatorRecorder()
+    choices = GpuChoices(recorder)
     with fake:
         weights = _fakes(dict(module.named_parameters()))
         buffers = _fakes(dict(module.named_buffers()))
@@ -74,7 +73,7 @@ def module_graph(
     notes: list[str] = []
     state_bytes = 0.0
     try:
-        with _following(module, recorder):
+        with _following(module, recorder), _attributes(module, fake):
             with fake, CudaOnCpu(torch), choices, recorder, torch.set_grad_enabled(train):
                 output = functional_call(module, {**weights, **buffers}, args, named)
             if train:
@@ -85,8 +84,12 @@ def module_graph(
                     loss.backward()
         if optimizer:
             state_bytes = _step(optimizer, weights, recorder)
+    except WavecastError:
+        raise
     except Exception as error:  # of any kind: the module is somebody else's
-        raise CaptureError(f"{name} does not run on tensors without values: {_line(error)}") from error
+        raise CaptureError(
+            f"{name} does not run on tensors without values: {in_one_line(error)}"
+        ) from error
     return ModuleGraph(
         name=name,
         calls=tuple(recorder.calls),
@@ -110,17 +113,6 @@ def _called_with(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     raise UsageError(
         f"inputs are a tensor, a tuple or a mapping by name, not a {type(inputs).__name__}"
     )
-
-
-def _mode_of(*values: Any) -> FakeTensorMode | None:
-    """The mode of the first fake tensor among modules and containers."""
-    for value in values:
-        tensors = value.parameters() if isinstance(value, nn.Module) else tree_leaves(value)
-        for tensor in tensors:
-            mode = getattr(tensor, "fake_mode", None)
-            if mode is not None:
-                return mode
-    return None
 
 
 def _fakes(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -161,6 +153,25 @@ def _following(module: nn.Module, recorder: OperatorRecorder) -> Iterator[None]:
             hook.remove()
 
 
+@contextlib.contextmanager
+def _attributes(module: nn.Module, fake: FakeTensorMode) -> Iterator[None]:
+    """Fake tensors for those that modules keep as plain attributes."""
+    own = [
+        (vars(one), name, value)
+        for one in module.modules()
+        for name, value in vars(one).items()
+        if isinstance(value, torch.Tensor)
+    ]
+    with fake:
+        for values, name, value in own:
+            values[name] = _fake(value)
+    try:
+        yield
+    finally:
+        for values, name, value in own:
+            values[name] = value
+
+
 def _loss(output: Any, fake: FakeTensorMode) -> tuple[torch.Tensor, str]:
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(loss, torch.Tensor) and loss.numel() == 1:
@@ -178,9 +189,7 @@ def _loss(output: Any, fake: FakeTensorMode) -> tuple[torch.Tensor, str]:
         return torch.stack([part.float().sum() for part in parts]).sum(), "the sum of the output"
 
 
-def _step(
-    optimizer: str, weights: Mapping[str, torch.Tensor], recorder: OperatorRecorder
-) -> float:
+def _step(optimizer: str, weights: Mapping[str, torch.Tensor], recorder: OperatorRecorder) -> float:
     """Record the second step of an optimizer, when its states exist; their bytes.
 
     Outside of the fake mode, so that the number of the step has a value."""
@@ -200,9 +209,10 @@ def _step(
     return state_bytes
 
 
-def _line(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
+    """Class and message of another library's error."""
     said = " ".join(str(error).split())
     return f"{type(error).__name__}: {said[:_LONGEST]}{' …' if len(said) > _LONGEST else ''}"
 
 
-__all__ = ["OPTIMIZERS", "module_graph"]
+__all__ = ["OPTIMIZERS", "in_one_line", "module_graph"]

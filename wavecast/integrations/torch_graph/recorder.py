@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,9 @@ class OperatorRecorder(TorchDispatchMode):
         result = func(*args, **named)
         namespace, _, name = func._schema.name.partition("::")
         if namespace not in _NAMESPACES_LEFT_OUT:
-            self._record(func, f"{namespace}.{name}", args, named, result)
+            # The CPU's fused attention is recorded as what runs on a GPU.
+            plain = f"{namespace}.{name.replace('_for_cpu', '')}"
+            self._record(func, plain, args, named, result)
         return result
 
     def _record(
@@ -76,13 +79,33 @@ class OperatorRecorder(TorchDispatchMode):
         outputs = list(_tensors(result))
         mutated = list(_tensors(_mutated(func, args, named)))
         outputs += [one for one in mutated if all(one is not other for other in outputs)]
-        if not inputs and not outputs:
-            return
+        if inputs or outputs:
+            self.add(
+                name,
+                inputs,
+                outputs,
+                self._arguments(func, args, named),
+                view=bool(func.is_view),
+                pointwise=torch.Tag.pointwise in func.tags,
+                flops=_flops(func, args, named, result),
+            )
+
+    def add(
+        self,
+        name: str,
+        inputs: Iterable[torch.Tensor],
+        outputs: Iterable[torch.Tensor],
+        arguments: Mapping[str, Any],
+        *,
+        view: bool = False,
+        pointwise: bool = False,
+        flops: float | None = None,
+    ) -> None:
+        """Add a call of the operator `name`; `arguments` by the names of its schema."""
         number = len(self.calls)
         read = tuple(self.spec(one) for one in inputs)
         written = tuple(self.spec(one) for one in outputs)
         after = {self._writer[one.storage] for one in read if one.storage in self._writer}
-        view = bool(func.is_view)
         for one in written:
             # A view of memory that no call has written depends on nothing.
             if not view or one.storage in self._writer:
@@ -92,13 +115,13 @@ class OperatorRecorder(TorchDispatchMode):
                 name,
                 read,
                 written,
-                self._arguments(func, args, named),
+                {key: self._plain(value) for key, value in arguments.items()},
                 self._module(),
                 self.phase,
                 tuple(sorted(after)),
                 view=view,
-                pointwise=torch.Tag.pointwise in func.tags,
-                flops=_flops(func, args, named, result),
+                pointwise=pointwise,
+                flops=flops,
             )
         )
 
@@ -121,8 +144,7 @@ class OperatorRecorder(TorchDispatchMode):
             for argument in func._schema.arguments
             if argument.has_default_value()
         }
-        given = {**defaults, **dict(zip(names, args, strict=False)), **named}
-        return {name: self._plain(value) for name, value in given.items()}
+        return {**defaults, **dict(zip(names, args, strict=False)), **named}
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -138,9 +160,10 @@ class GpuChoices(TorchFunctionMode):
     """Has functions take the operators that PyTorch chooses on a GPU, instead of the CPU's:
     fused attention and the fused RMS norm."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: OperatorRecorder) -> None:
         super().__init__()
         self.notes: set[str] = set()
+        self._recorder = recorder
 
     def __torch_function__(
         self,
@@ -152,12 +175,12 @@ class GpuChoices(TorchFunctionMode):
         del types
         named = dict(kwargs or {})
         if func is torch.nn.functional.scaled_dot_product_attention:
-            return self._attention(func, *args, **named)
+            return self.attention(func, *args, **named)
         if func is torch.nn.functional.rms_norm:
-            return _rms_norm(*args, **named)
+            return self.rms_norm(*args, **named)
         return func(*args, **named)
 
-    def _attention(
+    def attention(
         self,
         func: Any,
         query: torch.Tensor,
@@ -169,6 +192,7 @@ class GpuChoices(TorchFunctionMode):
         scale: float | None = None,
         enable_gqa: bool = False,
     ) -> torch.Tensor:
+        """The fused operator where it has the form, else `func`."""
         if query.dim() != 4 or (attn_mask is not None and attn_mask.requires_grad):
             return func(
                 query, key, value, attn_mask, dropout_p, is_causal, scale=scale,
@@ -181,14 +205,60 @@ class GpuChoices(TorchFunctionMode):
         attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         return attention(query, key, value, 0.0, is_causal, attn_mask=None, scale=scale)[0]
 
+    def rms_norm(
+        self,
+        input: torch.Tensor,
+        normalized_shape: Sequence[int],
+        weight: torch.Tensor | None = None,
+        eps: float | None = None,
+    ) -> torch.Tensor:
+        """The fused operator."""
+        shape = [int(size) for size in normalized_shape]
+        return _FusedRmsNorm.apply(self._recorder, input, shape, weight, eps)  # type: ignore[return-value]
 
-def _rms_norm(
-    input: torch.Tensor,
-    normalized_shape: Sequence[int],
-    weight: torch.Tensor | None = None,
-    eps: float | None = None,
-) -> torch.Tensor:
-    return torch.ops.aten._fused_rms_norm(input, list(normalized_shape), weight, eps)[0]
+    def of(self, target: Any) -> Any:
+        """The function to call for an operator of a graph that PyTorch divides on the CPU."""
+        if target is torch.ops.aten.rms_norm.default:
+            return self.rms_norm
+        if target is torch.ops.aten.scaled_dot_product_attention.default:
+            return functools.partial(self.attention, target)
+        return target
+
+
+class _FusedRmsNorm(torch.autograd.Function):
+    """Records the fused operator and its gradient, which PyTorch divides on the CPU."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        recorder: OperatorRecorder,
+        x: torch.Tensor,
+        shape: list[int],
+        weight: torch.Tensor | None,
+        eps: float | None,
+    ) -> torch.Tensor:
+        ctx.recorder, ctx.shape = recorder, shape
+        ctx.save_for_backward(x, weight)
+        result = torch.empty_like(x)
+        given = {"input": x, "normalized_shape": shape, "weight": weight, "eps": eps}
+        recorder.add("aten._fused_rms_norm", _tensors(given), [result], given)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        of_input = torch.empty_like(x)
+        of_weight = None if weight is None else torch.empty_like(weight)
+        given = {
+            "grad_out": grads[0],
+            "input": x,
+            "normalized_shape": ctx.shape,
+            "weight": weight,
+            "output_mask": [True, weight is not None],
+        }
+        made = _tensors((of_input, of_weight))
+        ctx.recorder.add("aten._fused_rms_norm_backward", _tensors(given), made, given)
+        return None, of_input, None, of_weight, None
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from wavecast.arch import Device
@@ -12,6 +12,7 @@ from wavecast.arch.systems import System
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.systems.intervals import Interval
 from wavecast.systems.sources.calls import ModuleGraph
+from wavecast.systems.sources.described import DescribedModel
 from wavecast.systems.sources.framework import Framework, framework
 from wavecast.systems.sources.fusion import RULE, fused
 from wavecast.systems.sources.kernels import kernels
@@ -27,8 +28,8 @@ class ModuleAnswer:
     """A graph on one GPU.
 
     `total` is the time of a run in seconds, `times` every kernel in order, `by_phase`,
-    `by_operator` and `by_module` seconds of kernels. `roofline` is the least time of the same
-    work. `notes` name assumptions and every operator that was not predicted.
+    `by_operator` and `by_module` seconds of kernels. `notes` name assumptions and every operator
+    that was not predicted.
     """
 
     graph: ModuleGraph
@@ -44,8 +45,10 @@ class ModuleAnswer:
     notes: tuple[str, ...]
 
 
-def answer(graph: ModuleGraph, system: System, engine: str = "eager") -> ModuleAnswer:
-    """The time of a graph on a GPU of a system.
+def answer(
+    source: ModuleGraph | DescribedModel, system: System, engine: str = "eager"
+) -> ModuleAnswer:
+    """The time of a graph on a GPU of a system. Kernels of a description are taken as they are.
 
     Raises UsageError for a system of several GPUs, UnknownName for an engine, NothingAnalysed for
     a graph that launches nothing, MissingFact where not even a bound of a kernel is known.
@@ -57,7 +60,11 @@ def answer(graph: ModuleGraph, system: System, engine: str = "eager") -> ModuleA
         )
     how = framework(engine)
     prices = GraphPrices(system.device)
-    times = prices.of(fused(graph) if how.fuse else kernels(graph))
+    if isinstance(source, DescribedModel):
+        graph, launched = source.graph, iter(source.kernels)
+    else:
+        graph, launched = source, fused(source) if how.fuse else kernels(source)
+    times = prices.of(launched)
     if not times:
         raise NothingAnalysed(f"{graph.name} launches no kernel")
     time = run(graph, times, how)
@@ -72,7 +79,7 @@ def answer(graph: ModuleGraph, system: System, engine: str = "eager") -> ModuleA
         by_operator=_summed((t.kernel.operator, t.seconds) for t in times),
         by_module=_summed((t.kernel.module, t.seconds) for t in times),
         memory=module_memory(graph, system.device),
-        notes=(*graph.notes, *_notes(prices, how)),
+        notes=(*graph.notes, *_notes(prices, how, fusible=source is graph)),
     )
 
 
@@ -87,15 +94,15 @@ def _interval(time: GraphTime, times: list[CallTime]) -> Interval:
     return Interval(time.seconds, min(time.seconds, low + time.idle), high + time.idle, BASIS)
 
 
-def _summed(items: object) -> dict[str, float]:
+def _summed(items: Iterable[tuple[str, float]]) -> dict[str, float]:
     found: dict[str, float] = defaultdict(float)
-    for name, seconds in items:  # type: ignore[attr-defined]
+    for name, seconds in items:
         found[name] += seconds
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _notes(prices: GraphPrices, how: Framework) -> list[str]:
-    notes = [f"assumed: {RULE}"] if how.fuse else []
+def _notes(prices: GraphPrices, how: Framework, *, fusible: bool) -> list[str]:
+    notes = [f"assumed: {RULE}"] if how.fuse and fusible else []
     for why, operators in prices.substituted.items():
         notes.append(f"{why}: {', '.join(sorted(operators))} on {prices.device.id}")
     if prices.by_bytes:

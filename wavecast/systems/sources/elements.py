@@ -197,14 +197,30 @@ def _norm(function: str) -> Kernels:
 
 
 def _batch_norm(call: OperatorCall) -> Iterator[KernelPart]:
-    """With given statistics it is element-wise."""
+    """With given statistics it is element-wise. Channels that are innermost in memory have separate
+    kernels: a pass for the statistics and one that normalises, each by all workgroups."""
     source = tensor(call, "input", "self")
     if call.arguments.get("training") or call.arguments.get("train"):
-        yield from _norm("batch_norm")(call)
+        if source.channels_last:
+            yield KernelPart("statistics", SameBytes(call.name, source.bytes, 0.0))
+            yield KernelPart("normalise", SameBytes(call.name, source.bytes, source.bytes))
+        else:
+            yield from _norm("batch_norm")(call)
         return
     operand = _operand(source)
     channels = (1, source.shape[1], *(1 for _ in source.shape[2:])), "fp32"
     yield KernelPart("normalise", Elementwise("where", (operand, channels, channels), operand))
+
+
+def _batch_norm_backward(call: OperatorCall) -> Iterator[KernelPart]:
+    """A pass for the gradients of weight and bias, one for that of the input."""
+    source = tensor(call, "input")
+    if not source.channels_last:
+        yield from _norm("batch_norm_backward")(call)
+        return
+    both = 2 * source.bytes
+    yield KernelPart("weight gradient", SameBytes(call.name, both, 0.0))
+    yield KernelPart("input gradient", SameBytes(call.name, both, source.bytes))
 
 
 def _norm_backward(call: OperatorCall) -> Iterator[KernelPart]:
@@ -312,7 +328,7 @@ ELEMENTS: Final[Mapping[str, Kernels]] = {
     "aten._native_batch_norm_legit_functional": _batch_norm,
     "aten._native_batch_norm_legit_no_training": _batch_norm,
     "aten.batch_norm": _batch_norm,
-    "aten.native_batch_norm_backward": _norm("batch_norm_backward"),
+    "aten.native_batch_norm_backward": _batch_norm_backward,
     "aten.native_layer_norm_backward": _norm_backward,
     "aten.native_group_norm_backward": _norm_backward,
     "aten._fused_rms_norm_backward": _norm_backward,

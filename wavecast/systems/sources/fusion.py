@@ -63,7 +63,7 @@ def fused(graph: ModuleGraph) -> Iterator[CallKernel]:
                 readers[producer].add(group.number)
     for group in groups:
         last = graph.calls[group.calls[-1]]
-        if not group.generated or _ends(last):
+        if not group.generated or len(group.calls) == 1:
             for number in group.calls:
                 call = graph.calls[number]
                 for part in parts_of(call):
@@ -85,8 +85,7 @@ def fused(graph: ModuleGraph) -> Iterator[CallKernel]:
         names = list(dict.fromkeys(base(graph.calls[number].name) for number in group.calls))
         name = "fused " + ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
         part = KernelPart(name, SameBytes(name, size, written))
-        operator = last.name if len(group.calls) == 1 else "fused"
-        yield CallKernel(part, group.calls[-1], operator, last.module, last.phase)
+        yield CallKernel(part, group.calls[-1], "fused", last.module, last.phase)
 
 
 def _updates(call: OperatorCall, spec: TensorSizes) -> bool:

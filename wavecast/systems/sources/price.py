@@ -47,9 +47,7 @@ class GraphPrices:
         found: list[CallTime] = []
         for kernel in kernels:
             for part in self._parts(kernel):
-                chosen = CallKernel(
-                    part, kernel.call, kernel.operator, kernel.module, kernel.phase
-                )
+                chosen = CallKernel(part, kernel.call, kernel.operator, kernel.module, kernel.phase)
                 priced = self._prices.of(Node(part.name, kernel.module, part.op))
                 if priced.bounded:
                     self.bounded[kernel.operator] = priced.bounded

@@ -31,8 +31,8 @@ def _product(a: TensorSizes, m: int, n: int, k: int, *, batch: int = 1, **given:
 
 
 def _mm(call: OperatorCall) -> Iterator[KernelPart]:
-    a, b = tensor(call, "self", "mat1"), tensor(call, "mat2")
     bias = call.name == "aten.addmm"
+    a, b = tensor(call, "mat1" if bias else "self"), tensor(call, "mat2")
     yield _product(a, a.shape[0], b.shape[1], a.shape[1], bias=bias)
 
 
@@ -50,12 +50,10 @@ def _linear(call: OperatorCall) -> Iterator[KernelPart]:
 
 
 def _vector(call: OperatorCall) -> Iterator[KernelPart]:
-    matrix = tensor(call, "self", "mat")
+    matrix = tensor(call, "mat" if call.name == "aten.addmv" else "self")
     if len(matrix.shape) == 1:
         yield KernelPart("dot", Reduction(1, matrix.elements, matrix.dtype))
         return
-    if call.name == "aten.addmv":
-        matrix = tensor(call, "mat")
     yield _product(matrix, matrix.shape[0], 1, matrix.shape[1])
 
 
@@ -174,9 +172,7 @@ def _convolved(
         "weights": (op.k // groups, depth, pixels),
     }
     m, n, k = sizes[direction]
-    product = KernelPart(
-        "convolution", Gemm(m=m, n=n, k=k, batch=groups, dtype=source.dtype)
-    )
+    product = KernelPart("convolution", Gemm(m=m, n=n, k=k, batch=groups, dtype=source.dtype))
     why = "a convolution is priced as a matrix product of its size (implicit GEMM)"
     return KernelPart(f"convolution {direction}", op, (product,), why)
 
@@ -250,7 +246,6 @@ PRODUCTS: Final[Mapping[str, Kernels]] = {
         (
             "aten.scaled_dot_product_attention",
             "aten._scaled_dot_product_flash_attention",
-            "aten._scaled_dot_product_flash_attention_for_cpu",
             "aten._scaled_dot_product_efficient_attention",
             "aten._scaled_dot_product_cudnn_attention",
             "aten._scaled_dot_product_fused_attention_overrideable",
@@ -260,7 +255,6 @@ PRODUCTS: Final[Mapping[str, Kernels]] = {
     **dict.fromkeys(
         (
             "aten._scaled_dot_product_flash_attention_backward",
-            "aten._scaled_dot_product_flash_attention_for_cpu_backward",
             "aten._scaled_dot_product_efficient_attention_backward",
             "aten._scaled_dot_product_cudnn_attention_backward",
             "aten._scaled_dot_product_fused_attention_overrideable_backward",
