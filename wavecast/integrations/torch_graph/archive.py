@@ -55,8 +55,8 @@ _ARITHMETIC: Final = {
 def archive_graph(path: str | Path) -> ModuleGraph:
     """The calls of the program in a `.pt2` file. Dynamic sizes have the values of the example.
 
-    Raises InputError for a file that is not such an archive or of another version, and for a graph that
-    cannot be read without unpickling; CaptureError where an operator fails.
+    Raises InputError for a file that is not such an archive or of another version, and for a graph
+    that cannot be read without unpickling; CaptureError where an operator fails.
     """
     path = Path(path)
     document = _document(path)

@@ -49,7 +49,8 @@ def module_graph(
     `loss` of the output, or the sum of its floating-point tensors.
 
     Raises UsageError for arguments that are not a module and its inputs, UnknownName for an
-    optimizer, CaptureError where the module cannot run without values, with its own error in one line.
+    optimizer, CaptureError where the module cannot run without values, with its own error in one
+    line.
     """
     if not isinstance(module, nn.Module):
         raise UsageError(f"a {type(module).__name__} is not a torch.nn.Module")
