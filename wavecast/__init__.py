@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from wavecast.api import estimate, explain
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
-    from wavecast.models import model, serve
+    from wavecast.models import any_model as model
+    from wavecast.models import serve
 
 _MODULES = ("model", "models", "ops", "testing")
 _LAZY = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from wavecast.arch.systems import system as find_system
 from wavecast.errors import NothingAnalysed
@@ -17,6 +17,9 @@ from wavecast.systems.changes import parse
 from wavecast.systems.economy import Economy
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.study import ModelStudy, StudyQuestions, study
+
+if TYPE_CHECKING:
+    from wavecast.systems.sources.answer import ModuleAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,4 +167,88 @@ def serve(
     return ServedReport(answers=(found,))
 
 
-__all__ = ["ModelReport", "ServedReport", "model", "serve"]
+@dataclass(frozen=True, slots=True)
+class ModuleReport:
+    """A module on one GPU or several: `answers`, one per GPU. Notebooks show it."""
+
+    answers: tuple[ModuleAnswer, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready values, schema `wavecast.graph/1`."""
+        from wavecast.report import graphs
+
+        return graphs.document(self.answers)
+
+    def json(self) -> str:
+        """`to_dict` as JSON text."""
+        from wavecast.report import graphs
+
+        return graphs.dumps(self.answers)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def __str__(self) -> str:
+        """What `wavecast model` prints, without colours."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        from wavecast.report import graphs
+
+        out = StringIO()
+        graphs.render(self.answers, Console(file=out, width=140))
+        return out.getvalue()
+
+
+def module(
+    source: Any,
+    inputs: Any = None,
+    system: str | Sequence[str] = "mi300x",
+    *,
+    engine: str = "eager",
+    train: bool = False,
+    optimizer: str = "",
+    arch_files: Sequence[str | Path] = (),
+) -> ModuleReport:
+    """Predict how long a module of PyTorch takes on GPUs, without a GPU, weights or values.
+
+    `source` is an `nn.Module` (of any device, also meta or fake) with its `inputs` (a tensor, a
+    tuple, or a mapping by name), an `ExportedProgram`, or a text like `script.py:factory`,
+    `program.pt2` or `kernels.yaml`. `system` names GPUs (`"mi300x,h200"` or a list), `engine` is
+    `eager` or `torch.compile`. With `train` the backward pass follows, and a step of `optimizer`
+    (`sgd`, `momentum`, `adam`, `adamw`, `fused_adamw`).
+
+    Raises UsageError for arguments that do not fit, UnknownName for names, InputError for files,
+    CaptureError where the module does not run on tensors without values, MissingTool without
+    PyTorch.
+    """
+    from wavecast.pipeline.sources import graph
+    from wavecast.systems.sources.answer import answer
+
+    selectors = system.split(",") if isinstance(system, str) else system
+    machines = [find_system(selector, arch_files) for selector in selectors]
+    found = graph(source, inputs, train=train, optimizer=optimizer)
+    return ModuleReport(tuple(answer(found, machine, engine) for machine in machines))
+
+
+@overload
+def any_model(
+    name: str, system: str | Sequence[str] = "8xMI300X", **options: Any
+) -> ModelReport: ...
+@overload
+def any_model(
+    source: Any, inputs: Any = None, system: str | Sequence[str] = "mi300x", **options: Any
+) -> ModuleReport: ...
+def any_model(*arguments: Any, **options: Any) -> ModelReport | ModuleReport:
+    """`module` for a module, a program or a file of either; `model` for the name of a model."""
+    from wavecast.pipeline.sources import is_source
+
+    named = not arguments or not is_source(arguments[0])
+    predict: Any = model if named else module
+    return predict(*arguments, **options)
+
+
+__all__ = ["ModelReport", "ModuleReport", "ServedReport", "any_model", "model", "module", "serve"]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.module import ModelCommand
 from wavecast.cli.training import check_unused, run_training, training_options
 from wavecast.cli.types import NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
@@ -44,6 +45,7 @@ class Counts(click.ParamType):
 
 @click.command(
     "model",
+    cls=ModelCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""Examples:
 
@@ -56,6 +58,8 @@ class Counts(click.ParamType):
     wavecast model Llama-3.1-8B --system 8xMI300X --train --batch 64 --seq 8192 --fsdp
 
     wavecast model DeepSeek-R1 --compare 8xMI300X,8xMI355X,8xH200 --price 2.5
+
+    wavecast model script.py:factory --system mi300x,h200   (see wavecast model x.py:f --help)
 
     wavecast model --list
     """,

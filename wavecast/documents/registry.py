@@ -9,6 +9,7 @@ from wavecast.documents.compare import CompareDocument
 from wavecast.documents.diff import BisectDocument, DiffDocument
 from wavecast.documents.explain import ExplainDocument
 from wavecast.documents.gate import BaselineDocument, GateDocument
+from wavecast.documents.graph import GraphDocument
 from wavecast.documents.history import HistoryDocument
 from wavecast.documents.operation import OperationDocument
 from wavecast.documents.ops import OpsDocument
@@ -27,6 +28,7 @@ def documents() -> dict[str, type[JsonObject]]:
         OperationDocument,
         SystemDocument,
         TrainingDocument,
+        GraphDocument,
         CheckDocument,
         TraceDocument,
         ValidateDocument,

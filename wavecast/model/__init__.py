@@ -1,7 +1,8 @@
 """Work, bounds and time of kernels and operations.
 
 The package is callable: `wavecast.model("Llama-3.3-70B", system="8xMI300X")` predicts a whole
-model, as `wavecast.models.model`.
+model, as `wavecast.models.model`, and `wavecast.model(module, inputs, system="mi300x")` a module of
+PyTorch, as `wavecast.models.module`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ class _CallablePackage(ModuleType):
     function of the same name must be a call of the package."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return sys.modules["wavecast"].models.model(*arguments, **options)
+        models = sys.modules["wavecast"].models
+        return models.any_model(*arguments, **options)
 
 
 sys.modules[__name__].__class__ = _CallablePackage

@@ -1,0 +1,61 @@
+"""Models in YAML files: what they say, and every mistake by its field."""
+
+from __future__ import annotations
+
+import pytest
+
+from wavecast.arch.systems import system
+from wavecast.errors import InputError
+from wavecast.systems.sources.answer import answer
+from wavecast.systems.sources.described import described
+
+GOOD = """
+name: block
+dtype: bf16
+parameters: 16777216
+kernels:
+  - {op: gemm, shape: 512x512x512, module: up, times: 3, set: {bias: true}}
+  - {op: attention, shape: 4x16x1024x64, set: {causal: true}, phase: backward}
+  - {op: bytes, read: 1.0e+9, written: 0, module: mine}
+"""
+
+
+def test_kernels_are_predicted_as_the_command_line_does(tmp_path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(GOOD)
+    model = described(path)
+    assert [str(kernel.part.op) for kernel in model.kernels[:3]] == ["gemm 512x512x512 bf16"] * 3
+    found = answer(model, system("mi300x"), "compile")
+    assert list(found.by_module) == ["mine", "", "up"]
+    assert set(found.by_phase) == {"forward", "backward"}
+    assert found.notes == ("mine: only a bound, because no predictor knows mine, FLOPs unknown",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1, 2]", "is not a mapping"),
+        ("a: [", "is not YAML"),
+        ("name: x", "no field kernels"),
+        ("kernels: []", "kernels is empty"),
+        ("kernel: []", "unknown field 'kernel'"),
+        ("kernels: [3]", "kernel 1 is a int"),
+        ("kernels: [{shape: 4x4x4}]", "kernel 1: no field op"),
+        ("kernels: [{op: gem}]", "kernel 1: unknown op 'gem'"),
+        ("kernels: [{op: gemm, dtype: bf16}]", "kernel 1: no field shape"),
+        ("kernels: [{op: gemm, shape: 4x4, dtype: bf16}]", "kernel 1: gemm: no shape"),
+        ("kernels: [{op: gemm, shape: 4x4x4}]", "kernel 1: gemm needs --dtype"),
+        ("kernels: [{op: gemm, shape: 4x4x4, times: two}]", "times is 'two', not a int"),
+        ("kernels: [{op: bytes, read: 1}]", "kernel 1: no field written"),
+        ("kernels: [{op: bytes, read: -1, written: 0}]", "is negative"),
+        ("kernels: [{op: bytes, read: 1, written: 0, phase: late}]", "phase is 'late'"),
+        ("kernels: [{op: bytes, read: 1, written: 0, times: 0}]", "times is 0"),
+        ("kernels: [!!python/object/apply:os.getcwd []]", "is not YAML"),
+    ],
+)
+def test_a_mistake_is_named(text, message, tmp_path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        described(path)
+    assert "\n" not in str(caught.value)

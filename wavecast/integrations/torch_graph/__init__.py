@@ -1,0 +1,10 @@
+"""PyTorch modules and exported programs as graphs of operator calls, without their weights."""
+
+from __future__ import annotations
+
+from wavecast.integrations.torch_graph.archive import archive_graph
+from wavecast.integrations.torch_graph.exported import exported_graph
+from wavecast.integrations.torch_graph.module import OPTIMIZERS, module_graph
+from wavecast.integrations.torch_graph.script import script_graph
+
+__all__ = ["OPTIMIZERS", "archive_graph", "exported_graph", "module_graph", "script_graph"]

@@ -1,0 +1,116 @@
+"""The module that a function of a user's script makes: `script.py:factory`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from wavecast.errors import CaptureError, InputError, UnknownName, UsageError, WavecastError
+from wavecast.integrations.torch_cpu.mode import CudaOnCpu
+from wavecast.integrations.torch_graph.module import module_graph
+from wavecast.integrations.triton.program import ending
+from wavecast.systems.sources.calls import ModuleGraph
+
+
+def script_graph(
+    path: str | Path, factory: str, *, train: bool = False, optimizer: str = ""
+) -> ModuleGraph:
+    """The graph of the module that `factory()` of a script returns with its inputs.
+
+    The script runs as a module in this process. In the function random, empty and constant tensors
+    have sizes and no values (`torch.device("meta")`), so weights take no memory. It returns
+    `(module, inputs)`; inputs are a tensor, a tuple, or a mapping by name.
+
+    Raises InputError without such a script, UnknownName without such a function, UsageError for
+    what it returns, CaptureError where the script or the module fails, with its line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"no such script: {path}")
+    with _output_to_stderr(), _importable(path.resolve().parent):
+        found = _function(path, factory)
+        try:
+            with _WithoutValues(), CudaOnCpu(torch):
+                made = found()
+        except WavecastError:
+            raise
+        except (Exception, SystemExit) as error:  # of any kind: the script is somebody else's
+            raise CaptureError(f"{factory}() fails: {ending(error, path)}") from error
+        if not (isinstance(made, tuple | list) and len(made) == 2):
+            raise UsageError(
+                f"{factory}() returns a {type(made).__name__}", hint="return (module, inputs)"
+            )
+        module, inputs = made
+        return module_graph(module, inputs, train=train, optimizer=optimizer, name=factory)
+
+
+class _WithoutValues(TorchFunctionMode):
+    """Makes tensors on the device meta, but for those whose values a constructor may need:
+    `tensor`, `arange`, `linspace`."""
+
+    _MAKERS: Final = frozenset(
+        {
+            *(torch.empty, torch.zeros, torch.ones, torch.full, torch.eye, torch.rand),
+            *(torch.randn, torch.randint, torch.empty_strided, torch.randperm),
+        }
+    )
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        del types
+        named = dict(kwargs or {})
+        if func in self._MAKERS:
+            named["device"] = "meta"
+            named.pop("generator", None)
+            named.pop("pin_memory", None)
+        return func(*args, **named)
+
+
+def _function(path: Path, factory: str) -> Callable[[], Any]:
+    spec = importlib.util.spec_from_file_location(f"wavecast_script_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look their module up
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # of any kind: the script is somebody else's
+        sys.modules.pop(spec.name, None)
+        raise CaptureError(f"{path.name} fails: {ending(error, path)}") from error
+    found = getattr(module, factory, None)
+    if not callable(found):
+        names = [name for name, one in vars(module).items() if callable(one) and name[0] != "_"]
+        raise UnknownName(f"function of {path.name}", factory, names)
+    return found
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(folder))
+
+
+@contextlib.contextmanager
+def _output_to_stderr() -> Iterator[None]:
+    """What the script prints does not belong to the answer."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+__all__ = ["script_graph"]

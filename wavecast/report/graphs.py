@@ -1,0 +1,212 @@
+"""Modules on GPUs as text and JSON: how long a run is, and what takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.documents import base
+from wavecast.documents.graph import GraphDocument, GraphKernelJson, GraphMemoryJson, ModuleJson
+from wavecast.documents.system import IntervalJson
+from wavecast.report import units
+from wavecast.report.systems_words import times
+from wavecast.report.terminal_text import safe
+from wavecast.version import __version__
+
+if TYPE_CHECKING:
+    from wavecast.systems.sources.answer import ModuleAnswer
+    from wavecast.systems.sources.price import CallTime
+
+_ROWS = 10
+"""Lines of a table that the text shows unless asked for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Equal:
+    """Equal kernels of a phase."""
+
+    first: CallTime
+    count: int
+    modules: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        return self.first.seconds * self.count
+
+
+def document(answers: Sequence[ModuleAnswer]) -> dict[str, Any]:
+    """The answers as plain dicts, lists, strings and numbers."""
+    return base.values(
+        GraphDocument(wavecast=__version__, models=[_module(answer) for answer in answers])
+    )
+
+
+def dumps(answers: Sequence[ModuleAnswer]) -> str:
+    """The document as JSON text."""
+    return base.dumps(document(answers), indent=2)
+
+
+def render(answers: Sequence[ModuleAnswer], console: Console, *, detail: str = "normal") -> None:
+    """Print the answers; `brief` stops after the total, `full` shows every kernel."""
+    for answer in answers:
+        _head(answer, console)
+        if detail != "brief":
+            _phases(answer, console)
+            _kernels(answer, console, full=detail == "full")
+            _modules(answer, console, full=detail == "full")
+            _memory(answer, console)
+        for note in answer.notes:
+            console.print(Text.assemble(("note ", "cyan"), safe(note)))
+        console.print()
+
+
+def _head(answer: ModuleAnswer, console: Console) -> None:
+    title = f"{safe(answer.graph.name)} on {safe(answer.device.name)}"
+    console.print(Rule(Text(title, "bold cyan"), align="left"))
+    parameters = f"{answer.graph.parameters / 1e6:,.1f} M parameters · "
+    console.print(
+        Text(
+            f"{parameters if answer.graph.parameters else ''}{answer.framework.version}"
+            f" · {len(answer.times):,} kernels of {len(answer.graph.calls):,} calls",
+            style="dim",
+        )
+    )
+    console.print(
+        Text.assemble(
+            "  a run takes ",
+            (units.seconds(answer.total.value), "bold"),
+            f"  (80 % interval {times(answer.total)})",
+        )
+    )
+    waits = answer.time
+    text = f"  kernels {units.seconds(waits.device)}, host {units.seconds(waits.host)}"
+    if waits.host_bound:
+        text += f"; the GPU waits {units.seconds(waits.idle)} for the host"
+    console.print(Text(text, style="yellow" if waits.host_bound else "dim"))
+    console.print(Text(f"  interval from {answer.total.basis}", style="dim"))
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for title, side in columns:
+        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
+    return table
+
+
+def _phases(answer: ModuleAnswer, console: Console) -> None:
+    if len(answer.by_phase) < 2:
+        return
+    table = _table(("  phase", "left"), ("kernels", "right"), ("share", "right"))
+    for phase, seconds in answer.by_phase.items():
+        share = units.percent(seconds, answer.time.device)
+        table.add_row(f"  {phase}", units.seconds(seconds), share)
+    console.print()
+    console.print(table)
+
+
+def _kernels(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
+    columns = [("  kernel", "left"), ("times", "right"), ("each", "right"), ("all", "right"),
+               ("share", "right"), ("bound by", "left"), ("operation", "left")]  # fmt: skip
+    table = _table(*columns)
+    kernels = _merged(answer)
+    for one in kernels if full else kernels[:_ROWS]:
+        priced = one.first.priced
+        table.add_row(
+            f"  {safe(one.first.kernel.operator.removeprefix('aten.'))}",
+            f"{one.count:,}",
+            units.seconds(priced.seconds),
+            units.seconds(one.seconds),
+            units.percent(one.seconds, answer.time.device),
+            safe(priced.limiter),
+            safe(str(priced.node.op)),
+        )
+    rest = kernels[_ROWS:]
+    if rest and not full:
+        seconds = sum(one.seconds for one in rest)
+        table.add_row(f"  {len(rest)} others", "", "", units.seconds(seconds),
+                      units.percent(seconds, answer.time.device), "", "")  # fmt: skip
+    console.print()
+    console.print(table)
+
+
+def _modules(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
+    named = [(path, seconds) for path, seconds in answer.by_module.items() if path]
+    if len(named) < 2:
+        return
+    columns = [("  module", "left"), ("class", "left"), ("kernels", "right"), ("share", "right")]
+    table = _table(*columns)
+    for path, seconds in named if full else named[:_ROWS]:
+        share = units.percent(seconds, answer.time.device)
+        kind = answer.graph.classes.get(path, "")
+        table.add_row(f"  {safe(path)}", safe(kind), units.seconds(seconds), share)
+    console.print()
+    console.print(table)
+
+
+def _memory(answer: ModuleAnswer, console: Console) -> None:
+    memory = answer.memory
+    if not memory.parts:
+        return
+    parts = ", ".join(f"{name} {units.size(size)}" for name, size in memory.parts.items())
+    console.print()
+    console.print(Text(f"  memory {units.size(memory.total)}: {parts}", style="dim"))
+    if not memory.fits:
+        available = units.size(memory.available)
+        console.print(Text(f"  does not fit: the GPU has {available}", style="red"))
+
+
+def _merged(answer: ModuleAnswer) -> list[_Equal]:
+    """Equal kernels of a phase as one, the longest together first."""
+    counts: dict[tuple[str, str, object], tuple[CallTime, list[str]]] = {}
+    for one in answer.times:
+        key = (one.kernel.operator, one.kernel.phase, one.priced.node.op)
+        counts.setdefault(key, (one, []))[1].append(one.kernel.module)
+    found = [
+        _Equal(first, len(modules), tuple(dict.fromkeys(modules)))
+        for first, modules in counts.values()
+    ]
+    return sorted(found, key=lambda one: -one.seconds)
+
+
+def _module(answer: ModuleAnswer) -> ModuleJson:
+    memory, time = answer.memory, answer.time
+    return ModuleJson(
+        name=answer.graph.name,
+        device_id=answer.device.id,
+        engine=answer.framework.name,
+        parameters=answer.graph.parameters,
+        total=IntervalJson.of(answer.total),
+        device=time.device,
+        host=time.host,
+        idle=time.idle,
+        calls=len(answer.graph.calls),
+        launches=len(answer.times),
+        by_phase=dict(answer.by_phase),
+        by_operator=dict(answer.by_operator),
+        by_module=dict(answer.by_module),
+        memory=GraphMemoryJson.of(memory, parts=dict(memory.parts)),
+        kernels=[_kernel(one) for one in _merged(answer)],
+        notes=list(answer.notes),
+    )
+
+
+def _kernel(one: _Equal) -> GraphKernelJson:
+    kernel, priced = one.first.kernel, one.first.priced
+    return GraphKernelJson.of(
+        priced,
+        operator=kernel.operator,
+        name=kernel.part.name,
+        operation=str(priced.node.op),
+        phase=kernel.phase,
+        count=one.count,
+        modules=list(one.modules),
+    )
+
+
+__all__ = ["document", "dumps", "render"]

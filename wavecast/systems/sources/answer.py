@@ -1,0 +1,116 @@
+"""A module on a GPU: the time of its kernels, of the host, and what takes it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from wavecast.arch import Device
+from wavecast.arch.systems import System
+from wavecast.errors import NothingAnalysed, UsageError
+from wavecast.systems.intervals import Interval
+from wavecast.systems.sources.calls import ModuleGraph
+from wavecast.systems.sources.described import DescribedModel
+from wavecast.systems.sources.framework import Framework, framework
+from wavecast.systems.sources.fusion import RULE, fused
+from wavecast.systems.sources.kernels import kernels
+from wavecast.systems.sources.memory import ModuleMemory, module_memory
+from wavecast.systems.sources.price import CallTime, GraphPrices
+from wavecast.systems.sources.timeline import GraphTime, run
+
+BASIS = "intervals of the kernels; those of one predictor err together, predictors independently"
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleAnswer:
+    """A graph on one GPU.
+
+    `total` is the time of a run in seconds, `times` every kernel in order, `by_phase`,
+    `by_operator` and `by_module` seconds of kernels. `notes` name assumptions and every operator
+    that was not predicted.
+    """
+
+    graph: ModuleGraph
+    device: Device
+    framework: Framework
+    total: Interval
+    time: GraphTime
+    times: tuple[CallTime, ...]
+    by_phase: Mapping[str, float]
+    by_operator: Mapping[str, float]
+    by_module: Mapping[str, float]
+    memory: ModuleMemory
+    notes: tuple[str, ...]
+
+
+def answer(
+    source: ModuleGraph | DescribedModel, system: System, engine: str = "eager"
+) -> ModuleAnswer:
+    """The time of a graph on a GPU of a system. Kernels of a description are taken as they are.
+
+    Raises UsageError for a system of several GPUs, UnknownName for an engine, NothingAnalysed for
+    a graph that launches nothing, MissingFact where not even a bound of a kernel is known.
+    """
+    if system.gpus > 1:
+        raise UsageError(
+            f"{system}: a module runs on one GPU, the system has {system.gpus}",
+            hint="divided models are those of a Hugging Face configuration",
+        )
+    how = framework(engine)
+    prices = GraphPrices(system.device)
+    if isinstance(source, DescribedModel):
+        graph, launched = source.graph, iter(source.kernels)
+    else:
+        graph, launched = source, fused(source) if how.fuse else kernels(source)
+    times = prices.of(launched)
+    if not times:
+        raise NothingAnalysed(f"{graph.name} launches no kernel")
+    time = run(graph, times, how)
+    return ModuleAnswer(
+        graph=graph,
+        device=system.device,
+        framework=how,
+        total=_interval(time, times),
+        time=time,
+        times=tuple(times),
+        by_phase=_summed((t.kernel.phase, t.seconds) for t in times),
+        by_operator=_summed((t.kernel.operator, t.seconds) for t in times),
+        by_module=_summed((t.kernel.module, t.seconds) for t in times),
+        memory=module_memory(graph, system.device),
+        notes=(*graph.notes, *_notes(prices, how, fusible=source is graph)),
+    )
+
+
+def _interval(time: GraphTime, times: list[CallTime]) -> Interval:
+    below: dict[str, float] = defaultdict(float)
+    above: dict[str, float] = defaultdict(float)
+    for one in times:
+        kind = one.priced.node.op.op_class
+        below[kind] += one.seconds - one.priced.low
+        above[kind] += one.priced.high - one.seconds
+    low, high = time.device - math.hypot(*below.values()), time.device + math.hypot(*above.values())
+    return Interval(time.seconds, min(time.seconds, low + time.idle), high + time.idle, BASIS)
+
+
+def _summed(items: Iterable[tuple[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for name, seconds in items:
+        found[name] += seconds
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _notes(prices: GraphPrices, how: Framework, *, fusible: bool) -> list[str]:
+    notes = [f"assumed: {RULE}"] if how.fuse and fusible else []
+    for why, operators in prices.substituted.items():
+        notes.append(f"{why}: {', '.join(sorted(operators))} on {prices.device.id}")
+    if prices.by_bytes:
+        names = ", ".join(sorted(prices.by_bytes))
+        notes.append(f"priced as element-wise kernels of the same bytes: {names}")
+    for name, why in sorted(prices.bounded.items()):
+        notes.append(f"{name}: only a bound, because {why}")
+    return notes
+
+
+__all__ = ["BASIS", "ModuleAnswer", "answer"]

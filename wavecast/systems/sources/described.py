@@ -1,0 +1,142 @@
+"""A model without code: its kernels in a YAML file (docs/model.md has the format)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from wavecast import files
+from wavecast.errors import InputError, WavecastError
+from wavecast.model.ops import OPS, op
+from wavecast.systems.sources.calls import PHASES, ModuleGraph, OperatorCall
+from wavecast.systems.sources.kernels import CallKernel
+from wavecast.systems.sources.part import KernelPart, UnknownOperator
+
+_ROOT: Final = {"name": str, "dtype": str, "parameters": int, "kernels": list}
+_KERNEL: Final = {
+    "op": str,
+    "shape": str,
+    "dtype": str,
+    "module": str,
+    "times": int,
+    "phase": str,
+    "set": dict,
+    "flops": (int, float),
+    "read": (int, float),
+    "written": (int, float),
+}
+_BYTES: Final = "bytes"
+"""`op` of a kernel that is given by its FLOPs and bytes."""
+_MOST: Final = 1 << 20
+"""Kernels of a file, repeated ones included."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedModel:
+    """A graph whose calls are kernels, and these kernels."""
+
+    graph: ModuleGraph
+    kernels: tuple[CallKernel, ...]
+
+
+def described(path: str | Path) -> DescribedModel:
+    """The kernels of a YAML file, in order.
+
+    Raises InputError that names the field: for a file that is not YAML, and for fields that are
+    missing, unknown, or of another type.
+    """
+    path = Path(path)
+    root = _loaded(path)
+    _check(root, _ROOT, f"{path.name}")
+    calls: list[OperatorCall] = []
+    kernels: list[CallKernel] = []
+    entries = _required(root, "kernels", path.name)
+    if not entries:
+        raise InputError(f"{path.name}: kernels is empty")
+    for number, entry in enumerate(entries, 1):
+        where = f"{path.name}: kernel {number}"
+        if not isinstance(entry, dict):
+            raise InputError(f"{where} is a {type(entry).__name__}, not a mapping")
+        _check(entry, _KERNEL, where)
+        part = _part(entry, str(root.get("dtype", "")), where)
+        times, phase = entry.get("times", 1), entry.get("phase", "forward")
+        if phase not in PHASES:
+            raise InputError(f"{where}: phase is {phase!r}, not one of {', '.join(PHASES)}")
+        if not 1 <= times <= _MOST - len(calls):
+            raise InputError(f"{where}: times is {times}; a model has at most {_MOST:,} kernels")
+        module = entry.get("module", "")
+        for _ in range(times):
+            kernels.append(CallKernel(part, len(calls), part.name, module, phase))
+            calls.append(OperatorCall(part.name, (), (), {}, module, phase))
+    name = root.get("name", path.stem)
+    graph = ModuleGraph(name=name, calls=tuple(calls), parameters=root.get("parameters", 0))
+    return DescribedModel(graph, tuple(kernels))
+
+
+def _loaded(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(files.read_text(path))
+    except (yaml.YAMLError, RecursionError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise InputError(f"{path.name} is not YAML: {said}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path.name} is not a mapping", hint="docs/model.md has the format")
+    return found
+
+
+def _check(given: Mapping[Any, Any], known: Mapping[str, Any], where: str) -> None:
+    for name, value in given.items():
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, 1)
+            hint = f"nearest known: {near[0]}" if near else f"known: {', '.join(known)}"
+            raise InputError(f"{where}: unknown field {name!r}", hint=hint)
+        if not isinstance(value, known[name]) or isinstance(value, bool):
+            wanted = known[name] if isinstance(known[name], type) else float
+            raise InputError(f"{where}: {name} is {value!r}, not a {wanted.__name__}")
+
+
+def _required(given: Mapping[str, Any], name: str, where: str) -> Any:
+    if name not in given:
+        raise InputError(f"{where}: no field {name}")
+    return given[name]
+
+
+def _part(entry: Mapping[str, Any], dtype: str, where: str) -> KernelPart:
+    kind = _required(entry, "op", where)
+    if kind == _BYTES:
+        sizes = [float(_required(entry, name, where)) for name in ("read", "written")]
+        flops = entry.get("flops")
+        if min(*sizes, flops or 0.0) < 0:
+            raise InputError(f"{where}: read, written or flops is negative")
+        rate = entry.get("dtype") or dtype or "fp32"
+        counted = None if flops is None else float(flops)
+        name = entry.get("module") or _BYTES
+        return KernelPart(name, UnknownOperator(name, rate, counted, *sizes))
+    if kind not in OPS:
+        known = ", ".join((*OPS, _BYTES))
+        raise InputError(f"{where}: unknown op {kind!r}", hint=f"known: {known}")
+    options = {name: _text(value) for name, value in entry.get("set", {}).items()}
+    if dtype or "dtype" in entry:
+        options["dtype"] = entry.get("dtype") or dtype
+    try:
+        return KernelPart(kind, op(kind).parse(_required(entry, "shape", where), options))
+    except InputError:
+        raise
+    except WavecastError as error:
+        raise InputError(f"{where}: {error.message}", hint=error.hint) from error
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+__all__ = ["DescribedModel", "described"]

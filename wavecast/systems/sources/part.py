@@ -1,0 +1,106 @@
+"""A kernel of an operator's call, and the operations for calls that no predictor knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from wavecast.arch import Device
+from wavecast.errors import Unpredictable, UsageError
+from wavecast.model.bounds import Work
+from wavecast.model.ops.base import Op
+from wavecast.model.ops.elementwise import Elementwise
+from wavecast.model.prediction import Prediction
+
+_BELOW, _ABOVE = 0.7, 2.0
+"""Ends of the interval of a kernel that is priced by its bytes, over its time (assumed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPart:
+    """One kernel of a call: `op`, or where its predictor lacks a fact of the device the kernels
+    `instead`, for the reason `why`."""
+
+    name: str
+    op: Op
+    instead: tuple[KernelPart, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SameBytes(Op):
+    """A kernel that moves `read` and `written` bytes, predicted as an element-wise copy of as many.
+
+    For kernels of the operator `name` that memory bounds and no predictor knows.
+    """
+
+    kind: ClassVar[str] = "same bytes"
+    shape_help: ClassVar[str] = "see wavecast model"
+
+    name: str
+    read: float
+    written: float
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """Raises UsageError: graphs of kernels have these operations, not the command line."""
+        del shape, options
+        raise UsageError(f"{cls.kind} has no --shape", hint="wavecast model predicts whole models")
+
+    def work(self) -> Work:
+        origin = "derived from the sizes of the tensors"
+        return Work({}, self.read, self.written, "not counted", origin)
+
+    def predict(self, device: Device) -> Prediction:
+        """The time of the copy. Raises MissingFact as element-wise operations do."""
+        elements = max(1, math.ceil((self.read + self.written) / 8))
+        found = Elementwise.of("copy", (elements,), "fp32").predict(device)
+        return replace(
+            found,
+            low=min(found.low, _BELOW * found.seconds),
+            high=max(found.high, _ABOVE * found.seconds),
+            assumed={"kernel": "a copy of as many bytes"},
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.read:,.0f} bytes read, {self.written:,.0f} written"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownOperator(Op):
+    """A call whose kernels are not known: `flops` (None: not known) of `dtype`, and its bytes."""
+
+    kind: ClassVar[str] = "unknown"
+    shape_help: ClassVar[str] = "see wavecast model"
+
+    name: str
+    dtype: str
+    flops: float | None
+    read: float
+    written: float
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """Raises UsageError: graphs of kernels have these operations, not the command line."""
+        del shape, options
+        raise UsageError(f"{cls.kind} has no --shape", hint="wavecast model predicts whole models")
+
+    def work(self) -> Work:
+        counted = {} if not self.flops else {self.dtype: self.flops}
+        source = "not known, taken as none" if self.flops is None else "counted by PyTorch"
+        origin = "derived from the sizes of the tensors"
+        return Work(counted, self.read, self.written, source, origin)
+
+    def predict(self, device: Device) -> Prediction:
+        """Raises Unpredictable: only a bound of its time is known."""
+        del device
+        missing = ", FLOPs unknown" if self.flops is None else ""
+        raise Unpredictable(f"no predictor knows {self.name}{missing}")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.read:,.0f} bytes read, {self.written:,.0f} written"
+
+
+__all__ = ["KernelPart", "SameBytes", "UnknownOperator"]
