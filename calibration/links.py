@@ -24,8 +24,8 @@ from wavecast.model.ops.collectives import Collective, one_node
 FILES = ("collectives_azure", "collectives_expert_parallel", "collectives_nvidia")
 FITTED = ("switch_fraction", "own_copy", "start", "flag_hop", "slice_hop", "flag_fraction",
           "exchange_start", "exchange_fraction", "switch_latency", "read_start", "read_hop",
-          "read_block_bandwidth", "multimem_start", "dispatch_start", "dispatch_grouped",
-          "dispatch_fraction")  # fmt: skip
+          "read_block_bandwidth", "multimem_start", "low_latency_start", "grouped_start",
+          "grouped_bandwidth", "dispatch_fraction")  # fmt: skip
 SETTINGS: list[Setting] = [("collectives", name, "default") for name in FITTED]
 SCOPES: Mapping[str, str] = {
     "a100_80g_sxm": "ampere", "h100_sxm": "hopper", "b200": "blackwell", "mi300x": "amd"
@@ -63,8 +63,8 @@ def kind(sample: Sample) -> str:
     op = sample.op
     assert isinstance(op, Collective)
     if op.topk:
-        return "experts"
-    return op.library or "library"
+        return f"experts, {op.library}"
+    return op.library or "NCCL, RCCL"
 
 
 def table(chosen: Sequence[Sample], found: np.ndarray, title: str) -> list[str]:

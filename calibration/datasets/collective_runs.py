@@ -10,6 +10,7 @@ from wavecast.arch.systems import system
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import each, rows
 from wavecast.model.ops.collectives import FUNCTIONS, Collective
+from wavecast.model.ops.collectives.algorithms import EXCHANGE_KERNELS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +103,9 @@ def _exchange(
     if reason:
         return None, seconds, reason
     group = system(f"{nodes}x{ranks // nodes}x{device}").group(ranks)
-    return Collective(kind, round(size), ranks, topk=topk, group=group), seconds, ""
+    kernels = EXCHANGE_KERNELS["_ll" not in function]
+    op = Collective(kind, round(size), ranks, topk=topk, group=group, library=kernels)
+    return op, seconds, ""
 
 
 __all__ = ["DEVICES", "ENGINES", "cases"]
