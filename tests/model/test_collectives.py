@@ -133,9 +133,9 @@ def test_fewer_bits_take_less_time():
 @pytest.mark.parametrize(
     ("machine", "ranks", "tokens", "algorithm"),
     [
-        ("dgx-h100", 8, 64, "per expert"),
-        ("dgx-h100", 8, 4096, "per node"),
-        ("2xdgx-h100", 16, 4096, "per node"),
+        ("dgx-h100", 8, 64, "low-latency"),
+        ("dgx-h100", 8, 4096, "grouped"),
+        ("2xdgx-h100", 16, 4096, "grouped"),
     ],
 )
 def test_experts_exchange_tokens(machine: str, ranks: int, tokens: int, algorithm: str):

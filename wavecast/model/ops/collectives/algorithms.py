@@ -10,9 +10,9 @@ NICs of a node carry for its ranks, both at sustained rates (`link_rate`, `netwo
     hierarchical   reduce-scatter in a node, all-reduce of S / m over nodes, all-gather in a node
     one-shot       start + (n - 1) S / R: every rank reads the data of all others
     two-shot       start + hop + 2 (n - 1) / n · S / R: reduce-scatter, all-gather by direct reads
-    per expert     start + network hop + max(links, NICs): a copy of a token for each of its experts
-    per node       start + network hops + max(links, NICs): a copy to every other node that has one
-                   of its experts, and from there to every GPU that does
+    low-latency    start + network + max(links, NICs): a copy of a token for each of its experts
+    grouped        start + network + max(links, NICs): a copy to every other node that has one of
+                   its experts, and from there to every GPU that does, by few workgroups
 
 A ring has 2 (n - 1) steps for an all-reduce and n - 1 for others; those that cross nodes cost a
 network hop. `wire` are the bytes a rank sends; `copy` those it copies to its own output. Two
@@ -42,6 +42,8 @@ FUNCTIONS: Final = {
 EXCHANGES: Final = ("dispatch", "combine")
 """Tokens to the ranks that have their experts, and back. The bytes are those of the tokens of one
 rank, each once."""
+EXCHANGE_KERNELS: Final = ("low-latency", "grouped")
+"""A copy of a token for each of its experts, or one for each node and GPU that has some."""
 
 PROTOCOLS: Final = ("flags", "slices")
 
@@ -159,29 +161,27 @@ def multimem(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
 
 
 def exchange_estimates(
-    size: float, topk: int, group: GpuGroup, known: Known
+    size: float, topk: int, group: GpuGroup, known: Known, kernels: str = ""
 ) -> Iterator[CollectiveTime]:
-    """Dispatch or combine of tokens whose `topk` experts are equally likely on every rank: by
-    kernels of low latency, and by kernels that send a token once to a node."""
+    """Dispatch or combine of tokens whose `topk` experts are equally likely on every rank, by each
+    of `EXCHANGE_KERNELS`, or by `kernels` alone."""
     ranks, nodes, local = group.ranks, group.nodes, group.local
     on_ranks = ranks * (1 - (1 - 1 / ranks) ** topk)
     on_nodes = nodes * (1 - (1 - 1 / nodes) ** topk)
-    for name, start, links, network in (
-        ("per expert", "dispatch_start", topk * (local - 1) / ranks, topk * (1 - local / ranks)),
-        (
-            "per node",
-            "dispatch_grouped",
-            on_ranks * (local - 1) / local,
-            on_nodes * (1 - 1 / nodes),
-        ),
-    ):
-        bounds, latency = {}, known[start]
+    copies = {
+        "low-latency": (topk * (local - 1) / ranks, topk * (1 - local / ranks)),
+        "grouped": (on_ranks * (local - 1) / local, on_nodes * (1 - 1 / nodes)),
+    }
+    for name in [kernels] if kernels else EXCHANGE_KERNELS:
+        near, far = (size * share for share in copies[name])
+        bounds, latency = {}, known[f"{name.replace('-', '_')}_start"]
         if local > 1:
             assert group.fabric is not None
-            rate = group.fabric.rate(local) * known["dispatch_fraction"]
-            bounds["links"] = size * links / rate
+            bounds["links"] = near / (group.fabric.rate(local) * known["dispatch_fraction"])
+            if name == "grouped":
+                bounds["channels"] = near / known["grouped_bandwidth"]
         if nodes > 1:
-            bounds["network"] = size * network / network_rate(group, known)
+            bounds["network"] = far / network_rate(group, known)
             latency += known["dispatch_network"]
         yield CollectiveTime(name, "copies", latency, bounds)
 
@@ -252,6 +252,7 @@ def _all_to_all(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
 
 __all__ = [
     "EXCHANGES",
+    "EXCHANGE_KERNELS",
     "FUNCTIONS",
     "PROTOCOLS",
     "CollectiveTime",

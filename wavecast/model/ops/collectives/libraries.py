@@ -2,6 +2,7 @@
 
 `library` is "" (NCCL, RCCL), an engine (`vllm`, `sglang`: reads of all ranks, or the switch), or
 `quick-int4` (`quick-fp`, -int8, -int6: the quantised all-reduce of ROCm, RCCL below its threshold).
+Of dispatch and combine it is one of `EXCHANGE_KERNELS`, "" the faster.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from wavecast.arch import Device
 from wavecast.arch.links import GpuGroup
 from wavecast.errors import UnknownName
 from wavecast.model.ops.collectives.algorithms import (
+    EXCHANGE_KERNELS,
+    EXCHANGES,
     CollectiveTime,
     Known,
     direct_reads,
@@ -26,8 +29,12 @@ from wavecast.model.ops.collectives.algorithms import (
 _QUICK = "quick"
 
 
-def check(library: str) -> None:
-    """Raises UnknownName for a library that no table has."""
+def check(function: str, library: str) -> None:
+    """Raises UnknownName for a library that no table has, or kernels that no exchange has."""
+    if function in EXCHANGES:
+        if library and library not in EXCHANGE_KERNELS:
+            raise UnknownName(f"kernels of {function}", library, EXCHANGE_KERNELS)
+        return
     table = _tables()
     known = [name for name in table if name != _QUICK]
     known += [f"{_QUICK}-{form}" for form in table[_QUICK]["width"]]

@@ -76,13 +76,13 @@ class Collective(Op):
     def __post_init__(self) -> None:
         if self.function not in (*FUNCTIONS, *EXCHANGES):
             raise UnknownName("collective", self.function, (*FUNCTIONS, *EXCHANGES))
+        check(self.function, self.library)
         if (self.topk > 0) != (self.function in EXCHANGES):
             raise UsageError("topk, the experts of a token, belongs to dispatch and combine")
         if self.timing not in TIMINGS:
             raise UnknownName("timing", self.timing, TIMINGS)
         if self.concurrent not in ("", "gemm"):
             raise UnknownName("work concurrent with a collective", self.concurrent, ("gemm",))
-        check(self.library)
         if self.gpus < 2 or self.bytes < 1 or self.channels < 0:
             raise UsageError("a collective needs two GPUs or more and a byte or more")
         if self.group is not None and self.group.ranks != self.gpus:
@@ -116,7 +116,7 @@ class Collective(Op):
         known = coefficients.values(FAMILY, device)
         where = self.group or one_node(device, self.gpus)
         if self.function in EXCHANGES:
-            found = exchange_estimates(self.bytes, self.topk, where, known)
+            found = exchange_estimates(self.bytes, self.topk, where, known, self.library)
         else:
             found = estimates(self.function, self.bytes, where, device, known, self.library)
         chosen, times = _fastest(found, self._limited(known))

@@ -1,0 +1,122 @@
+"""`python -m calibration.links DATA`: errors of collectives by chip, library and left-out chip.
+
+DATA/collectives.parquet and DATA/systems/collectives_*.parquet. `--left-out` fits the coefficients
+of the family to all chips but one, and predicts that one: its own scopes are dropped, and a mesh
+that was left out gets the figures of switches. The baseline is bytes over the bandwidth of the
+links. `--markdown` prints the table of docs/machines.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from calibration.datasets.collective_runs import cases
+from calibration.datasets.collectives import Collectives
+from calibration.table import Sample, Setting, drop, fit, get, put, ratios, samples, thinned
+from wavecast import arch
+from wavecast.model.ops.collectives import Collective, one_node
+
+FILES = ("collectives_azure", "collectives_expert_parallel", "collectives_nvidia")
+FITTED = ("switch_fraction", "own_copy", "start", "flag_hop", "slice_hop", "flag_fraction",
+          "exchange_start", "exchange_fraction", "switch_latency", "read_start", "read_hop",
+          "read_block_bandwidth", "multimem_start", "low_latency_start", "grouped_start",
+          "grouped_bandwidth", "dispatch_fraction")  # fmt: skip
+SETTINGS: list[Setting] = [("collectives", name, "default") for name in FITTED]
+SCOPES: Mapping[str, str] = {
+    "a100_80g_sxm": "ampere", "h100_sxm": "hopper", "b200": "blackwell", "mi300x": "amd"
+}  # fmt: skip
+"""Devices that are left out, and the scope of coefficients that only they belong to."""
+LARGE = 1 << 20
+
+
+def load(folder: Path) -> list[Sample]:
+    """All problems with the median of their repeats."""
+    found = list(Collectives().cases(pd.read_parquet(folder / "collectives.parquet")))
+    alone = [case for case in found if isinstance(case.op, Collective) and not case.op.concurrent]
+    for name in FILES:
+        alone += cases(pd.read_parquet(folder / "systems" / f"{name}.parquet"))
+    return samples(alone)
+
+
+def baseline(chosen: Sequence[Sample]) -> np.ndarray:
+    """Seconds of the bytes over the links of a node, or the NICs of several, over measured ones."""
+    found = []
+    for sample in chosen:
+        op = sample.op
+        assert isinstance(op, Collective)
+        group = op.group or one_node(arch.load(sample.device), op.gpus)
+        assert group.fabric is not None
+        rate = group.fabric.rate(min(group.local, op.gpus))
+        if group.nodes > 1 and group.network is not None:
+            rate = group.network.rate
+        found.append(op.wire / rate / sample.seconds)
+    return np.array(found)
+
+
+def kind(sample: Sample) -> str:
+    """What a sample counts for in the table."""
+    op = sample.op
+    assert isinstance(op, Collective)
+    if op.topk:
+        return f"experts, {op.library}"
+    return op.library or "NCCL, RCCL"
+
+
+def table(chosen: Sequence[Sample], found: np.ndarray, title: str) -> list[str]:
+    """Rows of Markdown: chip, what, problems, median and 90 % quantile, large ones, baseline."""
+    simple = np.abs(baseline(chosen) - 1)
+    error = np.abs(found - 1)
+    keys = [(sample.device, kind(sample)) for sample in chosen]
+    large = np.array([_bytes(sample) > LARGE for sample in chosen])
+    lines = []
+    for key in sorted(set(keys)):
+        own = np.array([k == key for k in keys])
+        big = np.median(error[own & large]) if (own & large).any() else np.nan
+        lines.append(
+            f"| {title}{key[0]} | {key[1]} | {own.sum()} | {np.median(error[own]):.1%} | "
+            f"{np.quantile(error[own], 0.9):.0%} | {big:.1%} | {np.median(simple[own]):.0%} |"
+        )
+    return lines
+
+
+def left_out(everything: Sequence[Sample], device: str) -> tuple[list[Sample], np.ndarray]:
+    """The samples of a device, and their predictions by coefficients of the other devices."""
+    before = {setting: get(setting) for setting in SETTINGS}
+    drop(SCOPES[device], ["collectives"])
+    others = [s for s in everything if s.device != device and s.device in SCOPES]
+    fit(SETTINGS, thinned(others, 30), 1)
+    own = [s for s in everything if s.device == device]
+    if device == "mi300x":
+        put({("collectives", "mesh_fraction", "default"): get(SETTINGS[0])})
+    found = ratios(own)
+    put(before)
+    return own, found
+
+
+def _bytes(sample: Sample) -> int:
+    assert isinstance(sample.op, Collective)
+    return sample.op.bytes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--left-out", default="", help="a device, instead of all in sample")
+    given = parser.parse_args()
+    everything = load(given.data)
+    print("| chip | what | problems | median | p90 | above 1 MiB | baseline |")
+    print("|---|---|--:|--:|--:|--:|--:|")
+    if given.left_out:
+        own, found = left_out(everything, given.left_out)
+        print("\n".join(table(own, found, "left out: ")))
+    else:
+        print("\n".join(table(everything, ratios(everything), "")))
+
+
+if __name__ == "__main__":
+    main()
