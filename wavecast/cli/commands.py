@@ -11,6 +11,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.model",
         "Predict a whole model on a machine: memory, latency and throughput of serving.",
     ),
+    "profile": (
+        "wavecast.cli.profile",
+        "Read profiles of PyTorch, rocprofv3, Nsight and others: where the time went.",
+    ),
     "run": (
         "wavecast.cli.run",
         "Run a script and execute its Triton kernels on the CPU.",

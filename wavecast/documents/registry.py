@@ -13,6 +13,7 @@ from wavecast.documents.graph import GraphDocument
 from wavecast.documents.history import HistoryDocument
 from wavecast.documents.operation import OperationDocument
 from wavecast.documents.ops import OpsDocument
+from wavecast.documents.profile import ProfileDocument
 from wavecast.documents.schema import name_of
 from wavecast.documents.system import SystemDocument
 from wavecast.documents.trace import TraceDocument
@@ -32,6 +33,7 @@ def documents() -> dict[str, type[JsonObject]]:
         CheckDocument,
         TraceDocument,
         ValidateDocument,
+        ProfileDocument,
         CompareDocument,
         HistoryDocument,
         GateDocument,

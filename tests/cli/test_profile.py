@@ -1,0 +1,87 @@
+"""`wavecast profile` on a trace of our own: text at two widths, JSON, errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_main import call
+
+_GPU = {"name": "AMD Instinct MI300X", "numSms": 304, "totalGlobalMem": 206141652992}
+
+
+def _trace(path: Path, *, sizes: bool = True) -> Path:
+    shapes = {
+        "Input Dims": [[4096, 1024], [1024, 2048]],
+        "Input type": ["c10::BFloat16", "c10::BFloat16"],
+    }
+    host, gpu = {"ph": "X", "pid": 1, "tid": 1}, {"ph": "X", "pid": 2, "tid": 0}
+    events = [
+        {**host, "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 9,
+         "args": shapes if sizes else {}},
+        {**host, "cat": "cuda_runtime", "name": "hipLaunchKernel", "ts": 1, "dur": 2,
+         "args": {"correlation": 1}},
+        {**gpu, "cat": "kernel", "name": "Cijk_Alik_MT128x128x64", "ts": 20, "dur": 40,
+         "args": {"device": 2, "stream": 0, "correlation": 1}},
+    ]  # fmt: skip
+    path.write_text(json.dumps({"deviceProperties": [_GPU], "traceEvents": events}))
+    return path
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_text_fits_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, err = call(capsys, "profile", str(_trace(tmp_path / "t.json")), "--on", "mi355x")
+    assert (code, err) == (0, "")
+    assert all(len(line) <= width for line in out.splitlines())
+    for part in ("hipBLASLt", "aten::mm", "predicted on mi300x", "on mi355x", "gemm"):
+        assert part in out
+
+
+@pytest.mark.torch
+def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(_trace(tmp_path / "t.json"))
+    code, out, _ = call(capsys, "profile", file, "--on", "mi355x", "--format", "json")
+    assert code == 0
+    (rank,) = json.loads(out)["ranks"]
+    assert rank["seconds"] == pytest.approx(40e-6)
+    assert rank["devices"][0]["chip"] == "mi300x"
+    (operator,) = rank["predicted"]["operators"]
+    assert operator["name"] == "aten::mm"
+    assert operator["low"] < operator["predicted"] < operator["high"]
+    assert rank["elsewhere"][0]["chip"] == "mi355x"
+
+
+def test_without_sizes_there_is_no_prediction(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(_trace(tmp_path / "t.json", sizes=False))
+    code, out, _ = call(capsys, "profile", file)
+    assert code == 0
+    assert "record_shapes=True" in out
+    code, out, err = call(capsys, "profile", file, "--on", "mi355x")
+    assert (code, out) == (2, "")
+    assert "no operators with sizes" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.json"], "no such file"),
+        (["{file}", "--device", "nochip"], "unknown device 'nochip'"),
+        (["{file}", "--on", "nochip"], "unknown device 'nochip'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    file = str(_trace(tmp_path / "t.json"))
+    code, out, err = call(capsys, "profile", *(a.format(file=file) for a in arguments))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1

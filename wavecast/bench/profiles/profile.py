@@ -1,0 +1,190 @@
+"""What every profiler's output becomes: what ran on which device, when, and what launched it.
+
+Times are integers in nanoseconds from an origin of the file. A profile can have millions of
+kernels, so kernels and operators are columns; names and shapes, which repeat, are stored once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+Value = TypeVar("Value")
+
+NONE: Final = -1
+"""In a column of indices: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledDevice:
+    """A GPU as the file describes it. `units`: compute units or SMs; 0 and "" mean unknown."""
+
+    name: str = ""
+    target: str = ""
+    units: int = 0
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledKernel:
+    """What launches of one kernel share. Sizes are in work-items or threads; 0 means unknown.
+
+    `blocks` counts workgroups per axis, `lds_bytes` includes dynamic shared memory.
+    """
+
+    name: str
+    blocks: tuple[int, int, int] = (0, 0, 0)
+    threads: tuple[int, int, int] = (0, 0, 0)
+    registers: int = 0
+    accumulators: int = 0
+    scalar_registers: int = 0
+    lds_bytes: int = 0
+    scratch_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledOp:
+    """What calls of one operator share: its name and its arguments, as JSON of the profiler.
+
+    `sizes`, `dtypes`, `strides`, `values` have an element per argument; empty where the profile was
+    taken without shapes.
+    """
+
+    name: str
+    sizes: str = ""
+    dtypes: str = ""
+    strides: str = ""
+    values: str = ""
+
+
+class Names(Generic[Value]):
+    """Numbers for values that repeat."""
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self._numbers: dict[Value, int] = {}
+
+    def number(self, value: Value) -> int:
+        """The number of `value`, the same for equal values."""
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def __getitem__(self, number: int) -> Value:
+        return self.values[number]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def _column() -> array[int]:
+    return array("q")
+
+
+@dataclass(slots=True)
+class Activities:
+    """What devices did: a value per activity in every column, in the order of the file.
+
+    `info` numbers the kernels of `Profile.kernels` or the copies of `Profile.copies`; `correlation`
+    is the number that the launching host call has too, `op` an index into `Profile.ops`.
+    """
+
+    info: array[int] = field(default_factory=_column)
+    device: array[int] = field(default_factory=_column)
+    stream: array[int] = field(default_factory=_column)
+    start: array[int] = field(default_factory=_column)
+    duration: array[int] = field(default_factory=_column)
+    correlation: array[int] = field(default_factory=_column)
+    op: array[int] = field(default_factory=_column)
+
+    def add(
+        self,
+        info: int,
+        device: int,
+        stream: int,
+        start: int,
+        duration: int,
+        correlation: int = NONE,
+    ) -> None:
+        """Append an activity; its operator is not known yet."""
+        self.info.append(info)
+        self.device.append(device)
+        self.stream.append(stream)
+        self.start.append(start)
+        self.duration.append(duration)
+        self.correlation.append(correlation)
+        self.op.append(NONE)
+
+    def __len__(self) -> int:
+        return len(self.info)
+
+
+@dataclass(slots=True)
+class HostCalls:
+    """What threads of the host did, in columns: operators (`info` numbers `Profile.op_infos`), or
+    calls of the runtime and the driver (`info` numbers `Profile.call_names`)."""
+
+    info: array[int] = field(default_factory=_column)
+    thread: array[int] = field(default_factory=_column)
+    start: array[int] = field(default_factory=_column)
+    duration: array[int] = field(default_factory=_column)
+    correlation: array[int] = field(default_factory=_column)
+    parent: array[int] = field(default_factory=_column)
+    module: array[int] = field(default_factory=_column)
+
+    def add(
+        self, info: int, thread: int, start: int, duration: int, correlation: int = NONE
+    ) -> None:
+        """Append a call; its parent and its module are not known yet."""
+        self.info.append(info)
+        self.thread.append(thread)
+        self.start.append(start)
+        self.duration.append(duration)
+        self.correlation.append(correlation)
+        self.parent.append(NONE)
+        self.module.append(NONE)
+
+    def __len__(self) -> int:
+        return len(self.info)
+
+
+@dataclass(slots=True)
+class Profile:
+    """A run on some devices. `notes` say what the file lacks or what could not be read."""
+
+    tool: str
+    devices: dict[int, ProfiledDevice] = field(default_factory=dict)
+    kernels: Names[ProfiledKernel] = field(default_factory=Names)
+    launches: Activities = field(default_factory=Activities)
+    copy_names: Names[str] = field(default_factory=Names)
+    copies: Activities = field(default_factory=Activities)
+    op_infos: Names[ProfiledOp] = field(default_factory=Names)
+    ops: HostCalls = field(default_factory=HostCalls)
+    call_names: Names[str] = field(default_factory=Names)
+    calls: HostCalls = field(default_factory=HostCalls)
+    modules: Names[str] = field(default_factory=Names)
+    module_calls: HostCalls = field(default_factory=HostCalls)
+    counters: dict[int, dict[str, float]] = field(default_factory=dict)
+    rank: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> Sequence[ProfiledKernel]:
+        """The kernels, by number."""
+        return self.kernels.values
+
+
+__all__ = [
+    "NONE",
+    "Activities",
+    "HostCalls",
+    "Names",
+    "Profile",
+    "ProfiledDevice",
+    "ProfiledKernel",
+    "ProfiledOp",
+]

@@ -1,0 +1,1 @@
+"""One reader per format; `wavecast.bench.profiles.reading` chooses by content."""

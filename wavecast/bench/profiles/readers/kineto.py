@@ -1,0 +1,254 @@
+"""PyTorch's profiler (Kineto): `export_chrome_trace`, with or without gzip; ROCm and CUDA.
+
+Times are microseconds from `baseTimeNanoseconds`. HIP calls have the category `cuda_runtime` too.
+On ROCm a device number is that of the agent, and grid and block are present from ROCm 7 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import IO, Any, Final
+
+import msgspec
+
+from wavecast.bench.profiles.json_stream import ArrayReader
+from wavecast.bench.profiles.nesting import nest
+from wavecast.bench.profiles.profile import (
+    NONE,
+    Profile,
+    ProfiledDevice,
+    ProfiledKernel,
+    ProfiledOp,
+)
+from wavecast.bench.profiles.readers.sizes import blocks
+from wavecast.wording import count
+
+KEY: Final = "traceEvents"
+_CALLS: Final = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
+_KERNELS: Final = frozenset({"kernel"})
+_COPIES: Final = frozenset({"gpu_memcpy", "gpu_memset", "memcpy", "memset"})
+_OPS: Final = frozenset({"cpu_op", "operator"})
+_MODULE: Final = "nn.Module: "
+_IN_WORK_ITEMS: Final = "hipExtModuleLaunchKernel"
+
+
+class _Arguments(msgspec.Struct, frozen=True):
+    device: int | str | None = None
+    stream: int | str | None = None
+    correlation: int | None = None
+    grid: list[int] | None = None
+    block: list[int] | None = None
+    registers: float | None = msgspec.field(default=None, name="registers per thread")
+    shared: float | None = msgspec.field(default=None, name="shared memory")
+    sizes: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
+    dtypes: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
+    strides: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Strides")
+    values: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
+
+
+class _Event(msgspec.Struct, frozen=True):
+    ph: str = ""
+    cat: str | None = None
+    name: str = ""
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: float | None = None
+    dur: float | None = None
+    args: _Arguments | None = None
+
+
+_NO_ARGUMENTS: Final = _Arguments()
+
+
+def recognise(head: bytes) -> bool:
+    """A Chrome trace, by its first bytes: metadata that precedes the events can be long."""
+    return any(word in head for word in (b'"traceEvents"', b'"deviceProperties"'))
+
+
+def read(stream: IO[bytes]) -> Profile:
+    """The profile in `stream`, JSON that is already decompressed.
+
+    Raises InputError for a file without events.
+    """
+    reader = ArrayReader(stream, KEY)
+    decoder = msgspec.json.Decoder(list[_Event])
+    collect = _Collector()
+    for batch in reader.batches(decoder.decode):
+        for event in batch:
+            collect.add(event)
+    profile = collect.profile
+    _header(profile, reader.rest)
+    if reader.truncated:
+        profile.notes.append("the file ends early; what follows is of the part that is there")
+    if reader.damaged:
+        profile.notes.append(f"{count(reader.damaged, 'event')} cannot be read, left out")
+    if collect.without_times:
+        profile.notes.append(f"{count(collect.without_times, 'event')} without a time, left out")
+    nest(profile)
+    _count_workgroups(profile)
+    return profile
+
+
+def _count_workgroups(profile: Profile) -> None:
+    """Grids of launches through `hipExtModuleLaunchKernel` are in work-items."""
+    extended = {
+        correlation
+        for info, correlation in zip(profile.calls.info, profile.calls.correlation, strict=True)
+        if profile.call_names[info] == _IN_WORK_ITEMS
+    }
+    launches = profile.launches
+    for number, correlation in enumerate(launches.correlation):
+        if correlation in extended:
+            info = profile.kernels[launches.info[number]]
+            counted = replace(info, blocks=blocks(info.blocks, info.threads))
+            launches.info[number] = profile.kernels.number(counted)
+
+
+class _Collector:
+    """Puts events into the columns of a profile."""
+
+    def __init__(self) -> None:
+        self.profile = Profile("PyTorch profiler")
+        self.without_times = 0
+        self._threads: dict[tuple[object, object], int] = {}
+        self._streams: dict[object, int] = {}
+        self._ops: dict[tuple[bytes, ...], int] = {}
+        self._kernels: dict[tuple[object, ...], int] = {}
+
+    def add(self, event: _Event) -> None:
+        if event.ph != "X" or event.cat is None:
+            return
+        category = event.cat.lower()
+        if category in _KERNELS or category in _COPIES:
+            self._activity(event, category in _KERNELS)
+        elif category in _OPS:
+            self._op(event)
+        elif category in _CALLS:
+            self._call(event)
+        elif category == "python_function" and event.name.startswith(_MODULE):
+            self._module(event)
+
+    def _times(self, event: _Event) -> tuple[int, int] | None:
+        if event.ts is None or event.dur is None or event.dur < 0:
+            self.without_times += 1
+            return None
+        return round(event.ts * 1000), round(event.dur * 1000)
+
+    def _activity(self, event: _Event, kernel: bool) -> None:
+        times = self._times(event)
+        if times is None:
+            return
+        given, profile = event.args or _NO_ARGUMENTS, self.profile
+        device = _number(given.device if given.device is not None else event.pid)
+        key = given.stream if given.stream is not None else event.tid
+        stream = self._streams.setdefault(key, _number(key) if _number(key) >= 0 else 1 << 20)
+        correlation = NONE if given.correlation is None else given.correlation
+        if not kernel:
+            number = profile.copy_names.number(event.name)
+            profile.copies.add(number, device, stream, *times, correlation)
+            return
+        grid, block = tuple(given.grid or ()), tuple(given.block or ())
+        key_of_kernel = (event.name, grid, block, given.registers, given.shared)
+        number = self._kernels.get(key_of_kernel)
+        if number is None:
+            info = ProfiledKernel(
+                event.name,
+                blocks=_axes(grid),
+                threads=_axes(block),
+                registers=int(given.registers or 0),
+                lds_bytes=int(given.shared or 0),
+            )
+            number = self._kernels[key_of_kernel] = profile.kernels.number(info)
+        profile.launches.add(number, device, stream, *times, correlation)
+
+    def _op(self, event: _Event) -> None:
+        times = self._times(event)
+        if times is None:
+            return
+        given = event.args or _NO_ARGUMENTS
+        key: tuple[bytes, ...] = (
+            event.name.encode(),
+            bytes(given.sizes),
+            bytes(given.dtypes),
+            bytes(given.strides),
+            bytes(given.values),
+        )
+        number = self._ops.get(key)
+        if number is None:
+            texts = (text.decode("utf-8", "replace") for text in key[1:])
+            number = self._ops[key] = self.profile.op_infos.number(ProfiledOp(event.name, *texts))
+        self.profile.ops.add(number, self._thread(event), *times)
+
+    def _call(self, event: _Event) -> None:
+        times = self._times(event)
+        if times is None:
+            return
+        given, profile = event.args or _NO_ARGUMENTS, self.profile
+        correlation = NONE if given.correlation is None else given.correlation
+        number = profile.call_names.number(event.name)
+        profile.calls.add(number, self._thread(event), *times, correlation)
+
+    def _module(self, event: _Event) -> None:
+        times = self._times(event)
+        if times is None:
+            return
+        number = self.profile.modules.number(event.name.removeprefix(_MODULE))
+        self.profile.module_calls.add(number, self._thread(event), *times)
+
+    def _thread(self, event: _Event) -> int:
+        return self._threads.setdefault((event.pid, event.tid), len(self._threads))
+
+
+def _number(value: object) -> int:
+    """A device or stream number; -1 for text that is none."""
+    if isinstance(value, int):
+        return value
+    try:
+        return int(str(value), 0)
+    except ValueError:
+        return -1
+
+
+def _axes(value: tuple[int, ...]) -> tuple[int, int, int]:
+    if not 1 <= len(value) <= 3:
+        return (0, 0, 0)
+    x, y, z = (*value, 1, 1)[:3]
+    return (x, y, z)
+
+
+def _header(profile: Profile, rest: Mapping[str, Any]) -> None:
+    """Devices and rank. On ROCm, kernels name agents, which follow those of the host in order."""
+    used = sorted({d for d in (*profile.launches.device, *profile.copies.device) if d >= 0})
+    given = [p for p in rest.get("deviceProperties") or () if isinstance(p, dict)]
+    by_number = {p.get("id"): p for p in given}
+    hip = "hip_runtime_version" in rest or "roctracer_version" in rest or _hip(profile)
+    same = len({(p.get("name"), p.get("numSms"), p.get("totalGlobalMem")) for p in given}) == 1
+    for device in used:
+        found = by_number.get(device)
+        if (found is None or hip) and given and same:
+            found = given[0]
+        profile.devices[device] = _device(found, hip) if found else ProfiledDevice()
+    distributed = rest.get("distributedInfo")
+    if isinstance(distributed, dict) and isinstance(distributed.get("rank"), int):
+        profile.rank = distributed["rank"]
+    if len(profile.ops) and not any(info.sizes for info in profile.op_infos.values):
+        profile.notes.append("operators have no shapes (record_shapes=True records them)")
+
+
+def _hip(profile: Profile) -> bool:
+    return any(name.startswith("hip") for name in profile.call_names.values)
+
+
+def _device(found: Mapping[str, Any], hip: bool) -> ProfiledDevice:
+    major, minor = found.get("computeMajor"), found.get("computeMinor")
+    target = "" if hip or major is None else f"sm_{major}{minor}"
+    return ProfiledDevice(
+        name=str(found.get("name") or ""),
+        target=target,
+        units=int(found.get("numSms") or 0),
+        memory_bytes=int(found.get("totalGlobalMem") or 0),
+    )
+
+
+__all__ = ["KEY", "read", "recognise"]

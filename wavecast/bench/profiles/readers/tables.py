@@ -1,0 +1,178 @@
+"""CSV of AMD's profilers: rocprofv3 (kernel trace, counter collection), rocprof-compute (wide and
+long), rocprof v1 and v2.
+
+Every file is recognised by its columns. Times are nanoseconds, grids are in work-items. A file of
+counters has several rows per dispatch (long) or a column per counter (wide).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Final
+
+from wavecast.bench.profiles.profile import Profile, ProfiledKernel
+from wavecast.bench.profiles.readers.sizes import Axes, blocks
+from wavecast.errors import InputError
+from wavecast.wording import count
+
+_NAME: Final = ("Kernel_Name", "KernelName", "Name")
+_START: Final = ("Start_Timestamp", "BeginNs", "Start")
+_END: Final = ("End_Timestamp", "EndNs", "End")
+_DEVICE: Final = ("Agent_Id", "GPU_ID", "gpu-id", "Node_ID")
+_STREAM: Final = ("Stream_Id", "Queue_Id", "Queue_ID", "queue-id")
+_DISPATCH: Final = ("Dispatch_Id", "Dispatch_ID", "Index")
+_GRID: Final = ("Grid_Size", "grd")
+_WORKGROUP: Final = ("Workgroup_Size", "wgr")
+_REGISTERS: Final = ("VGPR_Count", "Arch_VGPR", "arch_vgpr", "VGPR")
+_ACCUMULATORS: Final = ("Accum_VGPR_Count", "Accum_VGPR", "accum_vgpr")
+_SCALARS: Final = ("SGPR_Count", "SGPR", "sgpr")
+_LDS: Final = ("LDS_Block_Size", "LDS_Per_Workgroup", "lds")
+_SCRATCH: Final = ("Scratch_Size", "Scratch_Per_Workitem", "scr")
+_COUNTER: Final = re.compile(r"(SQ|SQC|TCP|TCC|TA|TD|CPC|CPF|SPI|GRBM|GL[12]C?)_\w+")
+"""Names of AMD's counters, without the number of an instance."""
+_INSTANCE: Final = re.compile(r"\[\d+\]$")
+
+
+def recognise(head: bytes) -> bool:
+    """A CSV file whose columns have the name of a kernel, and its times or counters."""
+    columns = _columns(head)
+    if not columns or not set(_NAME) & columns or "Kernel Name" in columns:
+        return False
+    times = bool(set(_START) & columns and set(_END) & columns)
+    return times or "Counter_Name" in columns or any(_COUNTER.match(name) for name in columns)
+
+
+def _columns(head: bytes) -> set[str]:
+    first = head.decode("utf-8-sig", "replace").splitlines()[:1]
+    try:
+        return {name.strip() for name in next(csv.reader(first), [])}
+    except csv.Error:
+        return set()
+
+
+@dataclass(slots=True)
+class _Reader:
+    """The columns of a file that are used, by what they mean."""
+
+    columns: Sequence[str]
+
+    def column(self, names: Iterable[str]) -> str:
+        """The first of `names` that the file has; empty where it has none."""
+        return next((name for name in names if name in self.columns), "")
+
+
+def read(stream: IO[bytes]) -> Profile:
+    """Dispatches and their counters.
+
+    Raises InputError for a file without rows that can be read.
+    """
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+    profile = Profile("rocprof")
+    rows = csv.DictReader(text)
+    try:
+        damaged = _read(profile, _Reader(rows.fieldnames or ()), rows)
+    except (csv.Error, EOFError, OSError) as error:
+        raise InputError(f"the table cannot be read: {error}") from None
+    finally:
+        text.detach()
+    if not len(profile.launches):
+        raise InputError("the table has no dispatch that can be read")
+    if damaged:
+        profile.notes.append(f"{count(damaged, 'row')} cannot be read, left out")
+    return profile
+
+
+def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) -> int:
+    """Adds all rows; returns the number of those that cannot be read."""
+    name, start, end = reader.column(_NAME), reader.column(_START), reader.column(_END)
+    dispatch = reader.column(_DISPATCH)
+    long = "Counter_Name" in reader.columns
+    wide = [c for c in reader.columns if _COUNTER.match(c)] if not long else []
+    agents: dict[str, int] = {}
+    known: dict[tuple[str, str], int] = {}
+    damaged = untimed = 0
+    for row in rows:
+        if row.get("Kind") not in (None, "", "KERNEL_DISPATCH"):
+            continue
+        agent = row.get(reader.column(_DEVICE)) or ""
+        try:
+            key = (agent, row[dispatch]) if long and dispatch else ("", str(len(known)))
+            number = known.get(key)
+            if number is None:
+                if not row[name]:
+                    raise ValueError("no name")
+                began, ended = _time(row.get(start)), _time(row.get(end))
+                if began is None or ended is None or ended < began:
+                    untimed, began, ended = untimed + 1, 0, 0
+                info = profile.kernels.number(_kernel(reader, row, row[name]))
+                device = agents.setdefault(agent, len(agents))
+                stream = _integer(row.get(reader.column(_STREAM)))
+                number = known[key] = len(profile.launches)
+                profile.launches.add(info, device, stream, began, ended - began)
+            counters = _long(row) if long else _wide(row, wide)
+            _count(profile, number, counters)
+        except (KeyError, TypeError, ValueError):
+            damaged += 1
+    if untimed:
+        number = count(untimed, "dispatch", "dispatches")
+        profile.notes.append(f"{number} without times in whole nanoseconds")
+    return damaged
+
+
+def _time(text: str | None) -> int | None:
+    """Nanoseconds; None where there are none, or a spreadsheet has rounded them (`8.1E+14`)."""
+    return int(text) if text and text.isdigit() else None
+
+
+def _count(profile: Profile, number: int, counters: Iterable[tuple[str, float]]) -> None:
+    """Instances of a counter are added up."""
+    for name, value in counters:
+        found = profile.counters.setdefault(number, {})
+        plain = _INSTANCE.sub("", name)
+        found[plain] = found.get(plain, 0.0) + value
+
+
+def _long(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    yield row["Counter_Name"], float(row["Counter_Value"])
+
+
+def _wide(row: Mapping[str, str], columns: Iterable[str]) -> Iterator[tuple[str, float]]:
+    for column in columns:
+        if row.get(column) not in (None, ""):
+            yield column, float(row[column])
+
+
+def _kernel(reader: _Reader, row: Mapping[str, str], name: str) -> ProfiledKernel:
+    def size(names: Iterable[str]) -> int:
+        return _integer(row.get(reader.column(names)))
+
+    threads, work_items = _axes(reader, row, _WORKGROUP), _axes(reader, row, _GRID)
+    return ProfiledKernel(
+        name.removesuffix(" (.kd)").removesuffix(".kd"),
+        blocks=blocks(work_items, threads),
+        threads=threads,
+        registers=size(_REGISTERS),
+        accumulators=size(_ACCUMULATORS),
+        scalar_registers=size(_SCALARS),
+        lds_bytes=size(_LDS),
+        scratch_bytes=size(_SCRATCH),
+    )
+
+
+def _axes(reader: _Reader, row: Mapping[str, str], names: Sequence[str]) -> Axes:
+    if f"{names[0]}_X" in reader.columns:
+        x, y, z = (_integer(row.get(f"{names[0]}_{axis}")) for axis in "XYZ")
+        return (x, y, z)
+    return (_integer(row.get(reader.column(names))), 1, 1)
+
+
+def _integer(text: str | None) -> int:
+    """0 where a number is absent. Raises ValueError for other text."""
+    return int(float(text)) if text else 0
+
+
+__all__ = ["read", "recognise"]

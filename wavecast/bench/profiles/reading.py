@@ -1,0 +1,100 @@
+"""Files of profilers, by content: one reader per format, those of other distributions by the entry
+point `wavecast.profiles`.
+
+A reader is a module with `recognise(head: bytes) -> bool` for the first bytes of a file, and
+`read`, which takes the unpacked bytes as a stream, or the path if the module has `MAGIC`.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Final
+
+from wavecast import files
+from wavecast.bench import plugins
+from wavecast.bench.profiles.json_stream import read_some
+from wavecast.bench.profiles.profile import Profile
+from wavecast.errors import InputError
+
+GROUP: Final = "wavecast.profiles"
+OWN: Final = {
+    "sqlite": "wavecast.bench.profiles.readers.sqlite",
+    "rocprofv3_json": "wavecast.bench.profiles.readers.rocprofv3_json",
+    "proton": "wavecast.bench.profiles.readers.proton",
+    "kineto": "wavecast.bench.profiles.readers.kineto",
+    "ncu": "wavecast.bench.profiles.readers.ncu",
+    "tables": "wavecast.bench.profiles.readers.tables",
+}
+_HEAD: Final = 4 << 20
+_PACKED: Final = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
+_TRACES: Final = (".json", ".json.gz")
+
+
+def read(path: Path) -> Profile:
+    """The profile in a file.
+
+    Raises InputError for a file that is absent, damaged or of no format that is known.
+    """
+    files.check_regular(path)
+    head = _head(path)
+    for name in plugins.names(GROUP, OWN):
+        reader = plugins.load(GROUP, OWN, name)
+        if reader.recognise(head):
+            return _read(path, reader)
+    raise InputError(
+        f"{path}: not a profile that Wavecast reads",
+        hint="PyTorch profiler, rocprofv3 (csv, json, rocpd), rocprof-compute, ncu --csv, "
+        "nsys export --type sqlite, Proton hatchet",
+    )
+
+
+def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
+    """The profiles of a file, or of the traces in a folder in the order of their names.
+
+    Raises InputError as `read`, and for a folder without traces.
+    """
+    if not path.is_dir():
+        yield path, read(path)
+        return
+    found = sorted(p for p in path.iterdir() if p.name.endswith(_TRACES) and p.is_file())
+    if not found:
+        raise InputError(f"{path}: no .json or .json.gz in the folder")
+    for trace in found:
+        yield trace, read(trace)
+
+
+def _read(path: Path, reader: ModuleType) -> Profile:
+    if hasattr(reader, "MAGIC"):
+        return reader.read(path)
+    try:
+        with _open(path) as stream:
+            return reader.read(stream)
+    except InputError as error:
+        raise InputError(f"{path}: {error}", hint=error.hint) from error
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(3)
+        for start, opener in _PACKED.items():
+            if magic.startswith(start):
+                return opener(path, "rb")
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _head(path: Path) -> bytes:
+    with _open(path) as stream:
+        head, whole = read_some(stream, _HEAD)
+    if not head and not whole:
+        raise InputError(f"{path}: cannot be unpacked")
+    return head
+
+
+__all__ = ["GROUP", "OWN", "read", "read_ranks"]

@@ -1,0 +1,220 @@
+"""What a run did: time by kernel, operator, module and category; idle time and its causes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wavecast.bench.profiles.kernel_names import KernelName, recognise
+from wavecast.bench.profiles.profile import NONE, Activities, Profile
+
+HOST, SYNCHRONISATION, DEPENDENCY, UNKNOWN = (
+    "the host launched late",
+    "the host waited for the device",
+    "the stream waited",
+    "not known",
+)
+_WAITS: Final = ("Synchronize", "synchronize")
+_SHORTEST: Final = 1_000
+"""Nanoseconds between two kernels that count as one launch after the other, not as idle."""
+
+
+@dataclass(slots=True)
+class TimeShare:
+    """Launches that have something in common: their number and nanoseconds."""
+
+    count: int = 0
+    nanoseconds: int = 0
+
+    def add(self, nanoseconds: int) -> None:
+        """Count one more."""
+        self.count += 1
+        self.nanoseconds += nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSummary:
+    """A device from its first kernel to the end of its last one, in nanoseconds.
+
+    `busy`: at least one kernel or copy runs. `exposed`: only collectives run. `idle` by cause.
+    """
+
+    device: int
+    span: int
+    busy: int
+    kernels: int
+    collectives: int
+    exposed: int
+    overlapped: int
+    idle: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class ProfileSummary:
+    """Time of a profile by kernel (with its sizes), by category, library, operator and module."""
+
+    devices: tuple[DeviceSummary, ...]
+    by_kernel: dict[int, TimeShare] = field(default_factory=dict)
+    by_category: dict[str, TimeShare] = field(default_factory=dict)
+    by_library: dict[str, TimeShare] = field(default_factory=dict)
+    by_op: dict[str, TimeShare] = field(default_factory=dict)
+    by_module: dict[str, TimeShare] = field(default_factory=dict)
+
+    @property
+    def kernel_time(self) -> int:
+        """Nanoseconds of all kernels."""
+        return sum(share.nanoseconds for share in self.by_kernel.values())
+
+
+def summarise(profile: Profile) -> ProfileSummary:
+    """Of all devices of the profile."""
+    names = [recognise(kernel.name) for kernel in profile.kernels.values]
+    used = sorted({*profile.launches.device, *profile.copies.device})
+    summary = ProfileSummary(tuple(_device(profile, device, names) for device in used))
+    summary.by_kernel = _grouped(profile, lambda number: profile.launches.info[number])
+    summary.by_category = _grouped(
+        profile, lambda number: names[profile.launches.info[number]].category
+    )
+    summary.by_library = _grouped(
+        profile, lambda number: names[profile.launches.info[number]].library or "not known"
+    )
+    summary.by_op = _grouped(profile, lambda number: _op(profile, number))
+    summary.by_module = _grouped(profile, lambda number: module_of(profile, number))
+    return summary
+
+
+def module_of(profile: Profile, launch: int) -> str:
+    """The path of the module that launched a kernel, without the numbers of layers: layers that are
+    alike are one row. Empty where it is not known."""
+    op = profile.launches.op[launch]
+    if op == NONE:
+        return ""
+    module = profile.ops.module[op]
+    if module == NONE:
+        return ""
+    return ".".join(part.rsplit("_", 1)[0] for part in profile.modules[module].split("."))
+
+
+def _op(profile: Profile, launch: int) -> str:
+    op = profile.launches.op[launch]
+    return profile.op_infos[profile.ops.info[op]].name if op != NONE else ""
+
+
+Key = Hashable
+
+
+def _grouped(profile: Profile, key: Callable[[int], Key]) -> dict:  # type: ignore[type-arg]
+    found: defaultdict[Key, TimeShare] = defaultdict(TimeShare)
+    for number, duration in enumerate(profile.launches.duration):
+        found[key(number)].add(duration)
+    return dict(sorted(found.items(), key=lambda item: -item[1].nanoseconds))
+
+
+Intervals = NDArray[np.int64]
+
+
+def _of(activities: Activities, device: int) -> tuple[NDArray[np.int64], Intervals]:
+    mine = np.flatnonzero(np.asarray(activities.device) == device)
+    start = np.asarray(activities.start)[mine]
+    return mine, np.stack([start, start + np.asarray(activities.duration)[mine]], axis=1)
+
+
+def union(intervals: Intervals) -> Intervals:
+    """Disjoint intervals in order, with the same points: an array of (start, end)."""
+    if not len(intervals):
+        return intervals
+    ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
+    reached = np.maximum.accumulate(ordered[:, 1])
+    first = np.append(True, ordered[1:, 0] > reached[:-1])
+    last = np.append(first[1:], True)
+    return np.stack([ordered[first, 0], reached[last]], axis=1)
+
+
+def _length(intervals: Intervals) -> int:
+    return int((intervals[:, 1] - intervals[:, 0]).sum())
+
+
+def _device(profile: Profile, device: int, names: list[KernelName]) -> DeviceSummary:
+    numbers, kernels = _of(profile.launches, device)
+    _, copies = _of(profile.copies, device)
+    infos = np.asarray(profile.launches.info)[numbers]
+    collective = np.array([names[i].category == "collective" for i in infos.tolist()], dtype=bool)
+    busy = union(np.concatenate([kernels, copies]))
+    compute = union(np.concatenate([kernels[~collective], copies]))
+    communication = union(kernels[collective])
+    both = _length(busy)
+    exposed = both - _length(compute)
+    communicated = _length(communication)
+    return DeviceSummary(
+        device=device,
+        span=int(busy[-1, 1] - busy[0, 0]) if len(busy) else 0,
+        busy=both,
+        kernels=len(kernels),
+        collectives=communicated,
+        exposed=exposed,
+        overlapped=communicated - exposed,
+        idle=_idle(profile, numbers, kernels, busy),
+    )
+
+
+def _idle(
+    profile: Profile, numbers: NDArray[np.int64], kernels: Intervals, busy: Intervals
+) -> dict[str, int]:
+    """Gaps by their cause.
+
+    Up to the end of the call that launched the next kernel, the host was late: it waited for the
+    device if a synchronising call ended in the gap, and else computed. What remains is a wait of
+    the stream. The cause is not known where the launching call is not in the profile.
+    """
+    causes: defaultdict[str, int] = defaultdict(int)
+    if len(busy) < 2:
+        return {}
+    launched = {
+        correlation: number
+        for number, correlation in enumerate(profile.calls.correlation)
+        if correlation != NONE
+    }
+    waits = np.array(
+        sorted(
+            start + duration
+            for info, start, duration in zip(
+                profile.calls.info, profile.calls.start, profile.calls.duration, strict=True
+            )
+            if any(word in profile.call_names[info] for word in _WAITS)
+        ),
+        dtype=np.int64,
+    )
+    order = np.argsort(kernels[:, 0], kind="stable")
+    starts = kernels[order, 0]
+    for begin, end in zip(busy[:-1, 1].tolist(), busy[1:, 0].tolist(), strict=True):
+        if end - begin < _SHORTEST:
+            continue
+        at = int(np.searchsorted(starts, end))
+        correlation = NONE
+        if at < len(starts) and starts[at] == end:
+            correlation = profile.launches.correlation[int(numbers[order[at]])]
+        call = launched.get(correlation)
+        if call is None:
+            causes[UNKNOWN] += end - begin
+            continue
+        done = min(end, profile.calls.start[call] + profile.calls.duration[call])
+        late = max(0, done - begin)
+        waited = np.searchsorted(waits, begin) < np.searchsorted(waits, done)
+        causes[SYNCHRONISATION if waited else HOST] += late
+        causes[DEPENDENCY] += end - begin - late
+    return {cause: time for cause, time in causes.items() if time}
+
+
+__all__ = [
+    "DeviceSummary",
+    "ProfileSummary",
+    "TimeShare",
+    "module_of",
+    "summarise",
+    "union",
+]

@@ -1,0 +1,107 @@
+"""`wavecast.profile/1`: what `wavecast profile --format json` writes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Share, doc
+
+
+class TimeShareJson(JsonObject):
+    """Launches that have something in common."""
+
+    name: Annotated[str, doc("what they have in common; empty: not known")]
+    count: Annotated[Count, doc("launches")]
+    seconds: Annotated[NonNegative, doc("time of these launches together")]
+
+
+class ProfiledKernelJson(JsonObject):
+    """A kernel with its sizes, over all its launches."""
+
+    name: Annotated[str, doc("demangled name")]
+    library: Annotated[str, doc("library by the name of the kernel; empty: not known")]
+    category: Annotated[str, doc("what it computes, by its name")]
+    count: Annotated[Count, doc("launches")]
+    seconds: Annotated[NonNegative, doc("time of all launches")]
+    blocks: Annotated[list[int], doc("workgroups per axis; 0: not in the file")]
+    threads: Annotated[list[int], doc("work-items of a workgroup per axis; 0: not in the file")]
+    registers: Annotated[Count, doc("VGPRs, or registers of a thread; 0: not in the file")]
+    lds_bytes: Annotated[Count, doc("LDS or shared memory of a workgroup")]
+    scratch_bytes: Annotated[Count, doc("scratch of a work-item")]
+
+
+class OperatorTimeJson(JsonObject):
+    """All calls of an operator with the same sizes."""
+
+    name: Annotated[str, doc("the operator, such as aten::mm")]
+    sizes: Annotated[str, doc("sizes of its arguments, as JSON")]
+    count: Annotated[Count, doc("calls")]
+    measured: Annotated[NonNegative, doc("seconds of their kernels")]
+    category: Annotated[str, doc("what the kernels compute, by their names")]
+    predicted: Annotated[NonNegative, doc("predicted seconds; 0 without a prediction")]
+    low: Annotated[NonNegative, doc("lower end of the 80 % interval")]
+    high: Annotated[NonNegative, doc("upper end of the 80 % interval")]
+    kernel: Annotated[str, doc("the library or kernel that is assumed")]
+    limiter: Annotated[str, doc("the resource that decides its time")]
+    flops: Annotated[NonNegative, doc("useful FLOPs of all calls")]
+    bytes: Annotated[NonNegative, doc("least bytes of all calls")]
+    why_not: Annotated[str, doc("why there is no prediction; else empty")]
+
+
+class PredictedProfileJson(JsonObject):
+    """Measured and predicted times of the operators."""
+
+    chip: Annotated[str, doc("the chip that is predicted")]
+    covered: Annotated[Share, doc("share of the kernels' time that is predicted")]
+    median_error: Annotated[NonNegative | None, doc("median |predicted / measured - 1|")]
+    operators: Annotated[list[OperatorTimeJson], doc("operators, longest first")]
+
+
+class MovedProfileJson(JsonObject):
+    """The run on another chip."""
+
+    chip: Annotated[str, doc("the other chip")]
+    seconds: Annotated[NonNegative, doc("predicted time of all kernels there")]
+    low: Annotated[NonNegative, doc("lower end of the 80 % interval")]
+    high: Annotated[NonNegative, doc("upper end of the 80 % interval")]
+    speedup: Annotated[NonNegative, doc("measured time here / time there")]
+    operators: Annotated[list[TimeShareJson], doc("seconds of the operators there")]
+
+
+class ProfiledDeviceJson(JsonObject):
+    """What a device did from its first kernel to the end of its last."""
+
+    number: Annotated[int, doc("number of the device in the file")]
+    name: Annotated[str, doc("name in the file; it may be empty")]
+    chip: Annotated[str, doc("the chip of `wavecast arch`; empty: not known")]
+    span: Annotated[NonNegative, doc("seconds from the first start to the last end")]
+    busy: Annotated[NonNegative, doc("seconds with a kernel or a copy")]
+    kernels: Annotated[Count, doc("launches of kernels")]
+    collectives: Annotated[NonNegative, doc("seconds with a collective")]
+    exposed: Annotated[NonNegative, doc("seconds with a collective and nothing else")]
+    idle: Annotated[Numbers, doc("seconds between kernels by their cause")]
+
+
+class ProfileRankJson(JsonObject):
+    """One file."""
+
+    path: Annotated[str, doc("the file")]
+    tool: Annotated[str, doc("the profiler that wrote it")]
+    rank: Annotated[Count, doc("rank in the distributed run")]
+    seconds: Annotated[NonNegative, doc("time of all kernels")]
+    devices: Annotated[list[ProfiledDeviceJson], doc("devices with kernels or copies")]
+    categories: Annotated[list[TimeShareJson], doc("kernels by category")]
+    libraries: Annotated[list[TimeShareJson], doc("kernels by library")]
+    operators: Annotated[list[TimeShareJson], doc("kernels by the operator that launched them")]
+    modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
+    kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
+    predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
+    elsewhere: Annotated[list[MovedProfileJson], doc("the run on the chips of --on")]
+    notes: Annotated[list[str], doc("what the file lacks, or what could not be read")]
+
+
+class ProfileDocument(JsonObject, tag_field="schema", tag="wavecast.profile/1"):
+    """Profiles of other tools: what ran, and when devices were idle."""
+
+    wavecast: Annotated[str, doc("version that wrote the document")]
+    ranks: Annotated[list[ProfileRankJson], doc("files in the order of their names")]

@@ -1,0 +1,361 @@
+"""Profiles as text and JSON: where the time of a run went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.bench.profiles.kernel_names import recognise, short
+from wavecast.documents import base
+from wavecast.documents.profile import (
+    MovedProfileJson,
+    OperatorTimeJson,
+    PredictedProfileJson,
+    ProfiledDeviceJson,
+    ProfiledKernelJson,
+    ProfileDocument,
+    ProfileRankJson,
+    TimeShareJson,
+)
+from wavecast.report import units
+from wavecast.report.terminal_text import safe
+from wavecast.version import __version__
+
+if TYPE_CHECKING:
+    from wavecast.bench.profiles.answer import ProfileAnswer
+    from wavecast.bench.profiles.elsewhere import MovedProfile
+    from wavecast.bench.profiles.predicted import PredictedProfile
+    from wavecast.bench.profiles.summary import DeviceSummary, TimeShare
+
+_ROWS: Final = {"brief": 5, "normal": 12, "full": 1 << 30}
+_NANO: Final = 1e-9
+_UNKNOWN: Final = "(not known)"
+
+
+def document(answers: Sequence[ProfileAnswer]) -> dict[str, Any]:
+    """The profiles as plain dicts, lists, strings and numbers."""
+    return base.values(
+        ProfileDocument(wavecast=__version__, ranks=[_rank(answer) for answer in answers])
+    )
+
+
+def dumps(answers: Sequence[ProfileAnswer]) -> str:
+    """The document as JSON text."""
+    return base.dumps(document(answers), indent=2)
+
+
+def _rank(answer: ProfileAnswer) -> ProfileRankJson:
+    profile, summary = answer.profile, answer.summary
+    return ProfileRankJson(
+        path=str(answer.path),
+        tool=profile.tool,
+        rank=profile.rank,
+        seconds=summary.kernel_time * _NANO,
+        devices=[_device_json(answer, device) for device in summary.devices],
+        categories=_shares(summary.by_category),
+        libraries=_shares(summary.by_library),
+        operators=_shares(summary.by_op),
+        modules=_shares(summary.by_module),
+        kernels=[_kernel_json(answer, number) for number in summary.by_kernel],
+        predicted=_predicted_json(answer.predicted) if answer.predicted else None,
+        elsewhere=[_moved_json(moved) for moved in answer.moved],
+        notes=list(answer.notes),
+    )
+
+
+def _predicted_json(predicted: PredictedProfile) -> PredictedProfileJson:
+    error = predicted.median_error
+    return PredictedProfileJson(
+        chip=predicted.device.id,
+        covered=predicted.covered,
+        median_error=error if math.isfinite(error) else None,
+        operators=[OperatorTimeJson.of(one) for one in predicted.operators],
+    )
+
+
+def _moved_json(moved: MovedProfile) -> MovedProfileJson:
+    return MovedProfileJson(
+        chip=moved.device.id,
+        seconds=moved.seconds,
+        low=moved.low,
+        high=moved.high,
+        speedup=moved.here.measured / moved.seconds,
+        operators=[
+            TimeShareJson(name=one.here.name, count=one.here.count, seconds=one.seconds)
+            for one in moved.operators
+        ],
+    )
+
+
+def _shares(found: Mapping[str, TimeShare]) -> list[TimeShareJson]:
+    return [
+        TimeShareJson(name=name, count=share.count, seconds=share.nanoseconds * _NANO)
+        for name, share in found.items()
+    ]
+
+
+def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDeviceJson:
+    given = answer.profile.devices.get(device.device)
+    return ProfiledDeviceJson(
+        number=device.device,
+        name=given.name if given else "",
+        chip=answer.chip(device.device),
+        span=device.span * _NANO,
+        busy=device.busy * _NANO,
+        kernels=device.kernels,
+        collectives=device.collectives * _NANO,
+        exposed=device.exposed * _NANO,
+        idle={cause: time * _NANO for cause, time in device.idle.items()},
+    )
+
+
+def _kernel_json(answer: ProfileAnswer, number: int) -> ProfiledKernelJson:
+    kernel, share = answer.profile.kernels[number], answer.summary.by_kernel[number]
+    name = recognise(kernel.name)
+    return ProfiledKernelJson(
+        name=kernel.name,
+        library=name.library,
+        category=name.category,
+        count=share.count,
+        seconds=share.nanoseconds * _NANO,
+        blocks=list(kernel.blocks),
+        threads=list(kernel.threads),
+        registers=kernel.registers,
+        lds_bytes=kernel.lds_bytes,
+        scratch_bytes=kernel.scratch_bytes,
+    )
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def render(answers: Sequence[ProfileAnswer], console: Console, *, detail: str = "normal") -> None:
+    """Print every profile, and a table of the ranks where there are several."""
+    if len(answers) > 1:
+        _ranks(answers, console)
+        slowest = max(answers, key=lambda answer: max(d.span for d in answer.summary.devices))
+        answers = [slowest] if detail != "full" else answers
+    for answer in answers:
+        _one(answer, console, _ROWS[detail])
+
+
+def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
+    profile, summary = answer.profile, answer.summary
+    console.print(Rule(Text(safe(Path(answer.path).name), "bold cyan"), align="left"))
+    console.print(
+        Text(
+            f"{profile.tool} · {units.plural(len(profile.launches), 'launch', 'launches')} of "
+            f"{units.plural(len(profile.kernels), 'kernel')} · kernels take "
+            f"{units.seconds(summary.kernel_time * _NANO)}",
+            style="dim",
+        )
+    )
+    for device in summary.devices:
+        _device(answer, device, console)
+    total = max(1, summary.kernel_time)
+    _section(console, "by category", summary.by_category, total, rows)
+    _section(console, "by library", summary.by_library, total, rows)
+    if any(summary.by_op):
+        _section(console, "by operator", summary.by_op, total, rows)
+    if any(summary.by_module):
+        _section(console, "by module", summary.by_module, total, rows)
+    _kernels(answer, console, rows)
+    if answer.predicted:
+        _operators(answer.predicted, console, rows)
+    for moved in answer.moved:
+        _moved(moved, console, rows)
+    for note in answer.notes:
+        console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    console.print()
+
+
+def _device(answer: ProfileAnswer, device: DeviceSummary, console: Console) -> None:
+    given = answer.profile.devices.get(device.device)
+    name = answer.chip(device.device) or (given.name if given else "") or "chip not known"
+    span = max(1, device.span)
+    text = Text(f"\n  device {device.device}", "bold").append(f"  {safe(name)}", style="")
+    text.append(
+        f"\n  {units.seconds(device.span * _NANO)} from the first kernel to the last, "
+        f"busy {device.busy / span:.1%}",
+        style="",
+    )
+    for cause, time in sorted(device.idle.items(), key=lambda item: -item[1]):
+        text.append(f"\n    idle {time / span:6.1%}  {units.seconds(time * _NANO):>8}  {cause}")
+    if device.collectives:
+        text.append(
+            f"\n    collectives {device.collectives / span:.1%}, of which "
+            f"{device.exposed / max(1, device.collectives):.0%} with nothing else running"
+        )
+    console.print(text)
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for title, side in columns:
+        if side == "right":
+            table.add_column(title, justify="right", no_wrap=True)
+        else:
+            table.add_column(title, overflow="fold")
+    return table
+
+
+def _section(
+    console: Console, title: str, found: Mapping[str, TimeShare], total: int, rows: int
+) -> None:
+    table = _table(("  share", "right"), ("time", "right"), ("launches", "right"), (title, "left"))
+    shown = list(found.items())[:rows]
+    for name, share in shown:
+        table.add_row(
+            f"{share.nanoseconds / total:.1%}",
+            units.seconds(share.nanoseconds * _NANO),
+            f"{share.count:,}",
+            safe(name) or _UNKNOWN,
+        )
+    _rest(table, [share for _, share in list(found.items())[rows:]], total)
+    console.print()
+    console.print(table)
+
+
+def _rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
+    if left:
+        time = sum(share.nanoseconds for share in left)
+        table.add_row(
+            f"{time / total:.1%}",
+            units.seconds(time * _NANO),
+            f"{sum(share.count for share in left):,}",
+            Text(f"{len(left):,} more", style="dim"),
+        )
+
+
+def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
+    profile, summary = answer.profile, answer.summary
+    total = max(1, summary.kernel_time)
+    table = _table(
+        ("  share", "right"),
+        ("mean", "right"),
+        ("launches", "right"),
+        ("workgroups", "right"),
+        ("regs", "right"),
+        ("kernel", "left"),
+    )
+    for number, share in list(summary.by_kernel.items())[:rows]:
+        kernel = profile.kernels[number]
+        blocks = kernel.blocks[0] * kernel.blocks[1] * kernel.blocks[2]
+        table.add_row(
+            f"{share.nanoseconds / total:.1%}",
+            units.seconds(share.nanoseconds / share.count * _NANO),
+            f"{share.count:,}",
+            f"{blocks:,}" if blocks else units.UNKNOWN,
+            str(kernel.registers) if kernel.registers else units.UNKNOWN,
+            safe(_shortened(short(kernel.name))),
+        )
+    _kernel_rest(table, list(summary.by_kernel.values())[rows:], total)
+    console.print()
+    console.print(table)
+
+
+def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
+    if left:
+        time = sum(share.nanoseconds for share in left)
+        count = sum(share.count for share in left)
+        more = Text(f"{len(left):,} more", style="dim")
+        table.add_row(f"{time / total:.1%}", "", f"{count:,}", "", "", more)
+
+
+def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None:
+    table = _table(
+        ("  measured", "right"),
+        ("predicted", "right"),
+        ("ratio", "right"),
+        ("80 % interval", "right"),
+        ("calls", "right"),
+        ("limited by", "left"),
+        ("operator", "left"),
+    )
+    for one in predicted.operators[:rows]:
+        name = f"{one.name} {_shortened(one.sizes, 60)}"
+        if one.why_not:
+            why = Text(f"{safe(name)}: {safe(one.why_not)}", style="dim")
+            table.add_row(units.seconds(one.measured), "–", "–", "–", f"{one.count:,}", "", why)
+            continue
+        table.add_row(
+            units.seconds(one.measured),
+            units.seconds(one.predicted),
+            Text(f"{one.measured / one.predicted:.2f}", style="" if one.in_interval else "yellow"),
+            f"{units.seconds(one.low)}–{units.seconds(one.high)}",
+            f"{one.count:,}",
+            safe(one.limiter),
+            safe(name),
+        )
+    console.print(Text(f"\n  measured and predicted on {predicted.device.id}", "bold"))
+    console.print(table)
+    line = f"  {predicted.covered:.0%} of the kernels' time is predicted"
+    if math.isfinite(predicted.median_error):
+        line += f"; median error of an operator {predicted.median_error:.0%}"
+    console.print(Text(line, style="dim"))
+
+
+def _moved(moved: MovedProfile, console: Console, rows: int) -> None:
+    here = moved.here
+    console.print()
+    console.print(
+        Text.assemble(
+            (f"  on {moved.device.id}  ", "bold"),
+            f"kernels take {units.seconds(moved.seconds)} "
+            f"({units.seconds(moved.low)}–{units.seconds(moved.high)}), "
+            f"{here.measured / moved.seconds:.2f} x the speed of {here.device.id}",
+        )
+    )
+    table = _table(
+        (f"  {here.device.id}", "right"),
+        (moved.device.id, "right"),
+        ("speedup", "right"),
+        ("operator", "left"),
+    )
+    for one in moved.operators[:rows]:
+        name = f"{one.here.name} {_shortened(one.here.sizes, 60)}"
+        table.add_row(
+            units.seconds(one.here.measured),
+            units.seconds(one.seconds),
+            f"{1 / one.ratio:.2f}" if one.ratio else "–",
+            safe(name) + (" (as its category)" if one.by_category else ""),
+        )
+    console.print(table)
+
+
+def _shortened(name: str, longest: int = 120) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
+def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
+    table = _table(
+        ("  rank", "right"),
+        ("span", "right"),
+        ("busy", "right"),
+        ("kernels", "right"),
+        ("collectives", "right"),
+        ("exposed", "right"),
+        ("file", "left"),
+    )
+    for answer in sorted(answers, key=lambda answer: answer.profile.rank):
+        for device in answer.summary.devices:
+            table.add_row(
+                str(answer.profile.rank),
+                units.seconds(device.span * _NANO),
+                f"{device.busy / max(1, device.span):.1%}",
+                f"{device.kernels:,}",
+                units.seconds(device.collectives * _NANO),
+                units.seconds(device.exposed * _NANO),
+                safe(Path(answer.path).name),
+            )
+    console.print(table)
+
+
+__all__ = ["document", "dumps", "render"]
