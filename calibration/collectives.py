@@ -1,4 +1,4 @@
-"""`python -m calibration.collectives DATA_DIR`: protocols, links and channels of collectives.
+"""`python -m calibration.collectives DATA_DIR`: protocols, links and channels on a mesh.
 
 `--halves` fits to half of the problems and predicts the other half; `--write` writes the values.
 """
@@ -15,17 +15,17 @@ from calibration.datasets.collectives import Collectives
 from calibration.table import Sample, Setting, fit, get, samples, table, write
 
 SETTINGS: list[Setting] = [
-    ("collectives", name, "default")
-    for name in (
-        "link_fraction",
-        "slice_latency",
-        "flag_latency",
-        "flag_fraction",
-        "launch",
-        "host_call",
-        "channel_bandwidth",
-        "channel_overlap",
-        "concurrent_gemm",
+    ("collectives", name, scope)
+    for name, scope in (
+        ("mesh_fraction", "default"),
+        ("start", "amd"),
+        ("slice_hop", "amd"),
+        ("flag_fraction", "amd"),
+        ("launch", "default"),
+        ("host_call", "default"),
+        ("channel_bandwidth", "default"),
+        ("channel_overlap", "default"),
+        ("concurrent_gemm", "default"),
     )
 ]
 

@@ -1,9 +1,8 @@
 """`python -m calibration.links DATA`: errors of collectives by chip, library and left-out chip.
 
-DATA/collectives.parquet and DATA/systems/collectives_*.parquet. `--left-out` fits the coefficients
-of the family to all chips but one, and predicts that one: its own scopes are dropped, and a mesh
-that was left out gets the figures of switches. The baseline is bytes over the bandwidth of the
-links. `--markdown` prints the table of docs/machines.md.
+DATA/collectives.parquet and DATA/systems/collectives_*.parquet. `--left-out DEVICE` predicts a chip
+by the coefficients of the others; the only mesh gets the figures of switches. The baseline is bytes
+over the bandwidth of the links. The tables are those of docs/machines.md.
 """
 
 from __future__ import annotations
@@ -17,16 +16,12 @@ import pandas as pd
 
 from calibration.datasets.collective_runs import cases
 from calibration.datasets.collectives import Collectives
-from calibration.table import Sample, Setting, drop, fit, get, put, ratios, samples, thinned
+from calibration.table import Sample, Setting, drop, get, put, ratios, samples
 from wavecast import arch
+from wavecast.model import coefficients
 from wavecast.model.ops.collectives import Collective, one_node
 
 FILES = ("collectives_azure", "collectives_expert_parallel", "collectives_nvidia")
-FITTED = ("switch_fraction", "own_copy", "start", "flag_hop", "slice_hop", "flag_fraction",
-          "exchange_start", "exchange_fraction", "switch_latency", "read_start", "read_hop",
-          "read_block_bandwidth", "multimem_start", "low_latency_start", "grouped_start",
-          "grouped_bandwidth", "dispatch_fraction")  # fmt: skip
-SETTINGS: list[Setting] = [("collectives", name, "default") for name in FITTED]
 SCOPES: Mapping[str, str] = {
     "a100_80g_sxm": "ampere", "h100_sxm": "hopper", "b200": "blackwell", "mi300x": "amd"
 }  # fmt: skip
@@ -85,17 +80,23 @@ def table(chosen: Sequence[Sample], found: np.ndarray, title: str) -> list[str]:
 
 
 def left_out(everything: Sequence[Sample], device: str) -> tuple[list[Sample], np.ndarray]:
-    """The samples of a device, and their predictions by coefficients of the other devices."""
-    before = {setting: get(setting) for setting in SETTINGS}
-    drop(SCOPES[device], ["collectives"])
-    others = [s for s in everything if s.device != device and s.device in SCOPES]
-    fit(SETTINGS, thinned(others, 30), 1)
-    own = [s for s in everything if s.device == device]
+    """The samples of a device, and predictions by the values of the other chips: a coefficient
+    with scopes gets the geometric mean of theirs, the others stay."""
+    scope = SCOPES[device]
+    remaining = {"ampere", "hopper", "blackwell"} - {scope}
+    known: dict[Setting, float] = {}
+    for name, row in coefficients.family("collectives").items():
+        others = [value for key, value in row.values.items() if key in remaining]
+        if others:
+            known["collectives", name, "default"] = float(np.exp(np.mean(np.log(others))))
     if device == "mi300x":
-        put({("collectives", "mesh_fraction", "default"): get(SETTINGS[0])})
-    found = ratios(own)
-    put(before)
-    return own, found
+        known["collectives", "mesh_fraction", "default"] = get(
+            ("collectives", "switch_fraction", "default")
+        )
+    drop(scope, ["collectives"])
+    put(known)
+    own = [sample for sample in everything if sample.device == device]
+    return own, ratios(own)
 
 
 def _bytes(sample: Sample) -> int:
