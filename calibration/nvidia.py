@@ -66,8 +66,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Scored:
-    """A row: measured, predicted and roofline seconds, and what distances are measured by; `why_not`
-    where there is no prediction."""
+    """A row: measured, predicted and roofline seconds, and its subject; `why_not` where there is no
+    prediction."""
 
     series: str
     device: str
