@@ -80,7 +80,9 @@ def test_stores_have_the_bytes_of_their_descriptor() -> None:
 
 def test_a_store_by_an_unknown_descriptor_is_refused() -> None:
     given = tma_code.launch("sm_90", grid=8, number=2, end=tma_code.STORE, host=False)
-    with pytest.raises(Unpredictable, match=r"the bytes that UTMASTG\.2D copies are in a descriptor"):
+    with pytest.raises(
+        Unpredictable, match=r"the bytes that UTMASTG\.2D copies are in a descriptor"
+    ):
         profile(given)
 
 

@@ -174,8 +174,8 @@ class _Reader:
         ), self._arrivals
 
     def _folded(self, blocks: Array, lengths: Array) -> Folded:
-        """What a warp executed, with long loops shortened. Iterations that take turns with memory
-        barriers stay, as the warps they wait for stay, unless they are very many."""
+        """What a warp executed, with long loops shortened. Where memory barriers order warps, all
+        iterations stay unless they are very many: the barriers form rings."""
         synchronised = bool((self._code.kind == c.PHASE_WAIT).any())
         if synchronised and lengths[blocks].sum() <= UNFOLDED:
             return Folded(np.ones(len(blocks), bool), np.ones(len(blocks)))
