@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -33,7 +33,7 @@ from wavecast import arch
 from wavecast.bench.accuracy import baselines
 from wavecast.errors import WavecastError
 from wavecast.model import coefficients
-from wavecast.model.distance import Measured, MeasuredRange, features
+from wavecast.model.distance import Measured, MeasuredRange, PredictionSubject, features
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,16 @@ ROWS: Final = 12_000
 """Rows of a file that a calibration reads, about."""
 QUANTILES: Final = 21
 """Residuals that represent those of a cell, at most."""
+
+
+class MeasuredProblem(Protocol):
+    """What has a measured time: its subject and the id of its device."""
+
+    @property
+    def subject(self) -> PredictionSubject: ...
+
+    @property
+    def device(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +191,7 @@ def _chosen(left_out: Sequence[PublishedProblem]) -> list[PublishedProblem]:
     return chosen
 
 
-def measured(known: Iterable[PublishedProblem]) -> list[MeasuredRange]:
+def measured(known: Iterable[MeasuredProblem]) -> list[MeasuredRange]:
     """What problems measure, by family, device, library and dtype."""
     groups: dict[tuple[str, ...], list[dict[str, float]]] = defaultdict(list)
     for problem in known:

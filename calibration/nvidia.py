@@ -1,6 +1,6 @@
 """Scores predictions of Triton kernels on NVIDIA against Liger's benchmark.
 
-`python -m calibration.nvidia DATA_DIR SOURCES`
+`python -m calibration.nvidia DATA_DIR SOURCES [--write]`
 
 SOURCES holds unpacked wheels of liger-kernel, one folder per version (`liger_kernel-0.2.1`). The
 kernels are captured with the Triton of this environment, so their code may differ from what was
@@ -9,7 +9,8 @@ backward passes longer than the time the host needs for one. No coefficient is f
 they are not unseen: what L1 and L2 keep, and the traffic of stacks, was decided with these rows in
 view (docs/hardware.md). The last lines are the coverage of 80 % intervals from the residuals of
 the other kernels, and of the other chips. The roofline baseline is the bytes of every tensor once,
-at the datasheet's bandwidth.
+at the datasheet's bandwidth. `--write` puts the errors into `calibration/left_out.json`, each chip
+and each kernel left out of the others; `python -m calibration.residuals` makes intervals of them.
 """
 
 from __future__ import annotations
@@ -23,14 +24,19 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from calibration import common
+from calibration import cells, common
+from calibration.cells import Cell, LeftOutTable
+from calibration.left_out import measured, sketch
 from wavecast import arch
 from wavecast.analyze import analyze_nvidia, sass_program
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton import capture_script
 from wavecast.model.chip import Chip
+from wavecast.model.distance import Measured, PredictionSubject
 from wavecast.model.launches import launch_timing
+from wavecast.model.predict import subject_of
+from wavecast.model.profile import LaunchProfile
 from wavecast.model.sm.profile import profile_of_sass
 from wavecast.pipeline.steps import with_sass
 
@@ -40,6 +46,8 @@ CONFIGURATION: Final = "extra_benchmark_config_str"
 HOST_BOUND: Final = 1.03
 """Calls within this factor of the shortest of their series wait for the host."""
 COVERAGE: Final = 0.8
+COMMAND: Final = "nvidia"
+SOURCE: Final = "linkedin/Liger-Kernel"
 
 
 @dataclass(frozen=True)
@@ -58,7 +66,8 @@ class Series:
 
 @dataclass(frozen=True)
 class Scored:
-    """A row: measured, predicted and roofline seconds; `why_not` where there is no prediction."""
+    """A row: measured, predicted and roofline seconds, and its subject; `why_not` where there is no
+    prediction."""
 
     series: str
     device: str
@@ -66,6 +75,7 @@ class Scored:
     measured: float
     predicted: float
     roofline: float
+    subject: PredictionSubject
     why_not: str = ""
 
     @property
@@ -152,22 +162,54 @@ def _captured(sources: Path, series: Series, sizes: Sequence[int]) -> list[Launc
     return [launch for found in capture.launches.values() for launch in found]
 
 
-def _scored(series: Series, launch: Launch, size: int, measured: float) -> Scored:
+def _scored(series: Series, launch: Launch, size: int, time: float) -> Scored:
     device = arch.load(series.device)
     moved = sum(a.bytes for a in launch.arguments if a.kind == "tensor")
     roofline = moved / Chip.of(device).hbm_peak
     try:
-        seconds = _predicted(launch, device)
+        profile = _profile(launch, device)
+        seconds = launch_timing(profile, device).seconds
     except WavecastError as error:
-        return Scored(series.name, device.id, size, measured, np.nan, roofline, error.message)
-    return Scored(series.name, device.id, size, measured, seconds, roofline)
+        nothing = PredictionSubject("kernel")
+        return Scored(series.name, device.id, size, time, np.nan, roofline, nothing, error.message)
+    return Scored(series.name, device.id, size, time, seconds, roofline, subject_of(profile))
 
 
-def _predicted(launch: Launch, device: arch.Device) -> float:
+def _profile(launch: Launch, device: arch.Device) -> LaunchProfile:
     code = with_sass(launch.code)
     launch, program = replace(launch, code=code), sass_program(code)
     analysis = analyze_nvidia(code, device, launch, program)
-    return launch_timing(profile_of_sass(launch, analysis, program, device), device).seconds
+    return profile_of_sass(launch, analysis, program, device)
+
+
+def left_out(rows: Sequence[Scored]) -> LeftOutTable:
+    """Each chip and each kernel left out of the others. No coefficient was fitted to any."""
+    found = []
+    for kind in ("chip", "model"):
+        for group in sorted({_group(row, kind) for row in rows}):
+            same = [row for row in rows if _group(row, kind) == group]
+            others = [row for row in rows if _group(row, kind) != group]
+            found += _cells(kind, group, same, Measured(measured(others)))
+    return LeftOutTable({COMMAND: tuple(measured(rows))}, tuple(found), {}, {})
+
+
+def _group(row: Scored, kind: str) -> str:
+    return row.device if kind == "chip" else row.series
+
+
+def _cells(kind: str, group: str, same: Sequence[Scored], known: Measured) -> Iterator[Cell]:
+    distances = [known.distance(row.subject, row.device).distance_class for row in same]
+    for distance in dict.fromkeys(distances):
+        rows = [row for row, own in zip(same, distances, strict=True) if own is distance]
+        for device, library in sorted({(row.device, row.subject.library) for row in rows}):
+            own = [r for r in rows if (r.device, r.subject.library) == (device, library)]
+            rooflines = [abs(row.roofline / row.measured - 1) for row in own]
+            logs = sketch(np.array([row.log for row in own]))
+            yield Cell(
+                COMMAND, kind, group, own[0].subject.family, device, library, SOURCE,
+                distance.value, len(own), float(np.median(rooflines)),
+                tuple(round(float(value), 4) for value in logs),
+            )  # fmt: skip
 
 
 def covered(rows: Sequence[Scored], group: Callable[[Scored], str]) -> str:
@@ -187,6 +229,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("sources", type=Path)
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     rows = []
     for row in scored(given.data, given.sources):
@@ -214,6 +257,9 @@ def main() -> None:
                 print(f"{title} {name}, {what}: {common.scores(ratio)}")
         if title != "all":
             print(f"in intervals of other {title}s: {covered(rows, group)}")
+    if given.write:
+        table = cells.read().without(COMMAND).joined(left_out(rows))
+        cells.TABLE.write_text(table.document(), encoding="utf-8")
 
 
 if __name__ == "__main__":

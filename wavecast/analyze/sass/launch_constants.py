@@ -20,6 +20,8 @@ Array = np.ndarray[Any, Any]
 
 STACK: Final = 1 << 20
 """The stack pointer that kernels are given here; only offsets from it matter."""
+PARAMETERS: Final = 1 << 50
+"""The generic address of the parameters that kernels are given here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,11 @@ def arrays(launch: Launch) -> tuple[ArrayOfLaunch, ...]:
 def named_arrays(launch: Launch) -> dict[str, ArrayOfLaunch]:
     """The tensors among the arguments of a launch, by name."""
     tensors = {a.name: a for a in launch.arguments if a.kind == "tensor" and a.bytes}
-    found = {}
+    found = {
+        a.name: ArrayOfLaunch(a.storage, a.bytes, b"")
+        for a in launch.arguments
+        if a.kind == "descriptor" and a.bytes
+    }
     for parameter in launch.code.parameters:
         offset, tensor = parameter.offset, tensors.get(parameter.name)
         if offset is None or tensor is None or len(launch.kernarg) < offset + 8:
@@ -123,6 +129,9 @@ def _bank(launch: Launch) -> dict[int, int]:
     found = {layout["block"] + 4 * n: size for n, size in enumerate(launch.block)}
     found[layout["stack"]] = STACK
     found |= {layout["grid"] + 4 * n: size for n, size in enumerate(launch.grid)}
+    if "parameters_address" in layout:
+        found[layout["parameters_address"]] = PARAMETERS & 0xFFFFFFFF
+        found[layout["parameters_address"] + 4] = PARAMETERS >> 32
     whole = len(launch.kernarg) // 4
     words = struct.unpack_from(f"<{whole}I", launch.kernarg)
     found |= {layout["parameters"] + 4 * n: value for n, value in enumerate(words)}
@@ -135,4 +144,4 @@ def _layouts() -> Mapping[str, Mapping[str, int]]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-__all__ = ["ArrayOfLaunch", "LaunchConstants", "arrays", "named_arrays"]
+__all__ = ["PARAMETERS", "ArrayOfLaunch", "LaunchConstants", "arrays", "named_arrays"]

@@ -84,7 +84,7 @@ class SassOperation:
 
 
 _TWO_PREDICATES: Final = frozenset(
-    {"ISETP", "UISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UPLOP3", "VOTE", "VOTEU", "PSETP"}
+    {"ISETP", "UISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UPLOP3", "PSETP"}
 )
 _CARRIES: Final = frozenset(
     {
@@ -147,6 +147,8 @@ def _results(name: str, parts: list[str]) -> int:
     """How many of the operands printed are results."""
     if name in _NO_RESULT or not parts or _plain(parts[0]) is None:
         return 0
+    if name in ("VOTE", "VOTEU"):  # a word or not, a predicate or not, then what is voted on
+        return len(parts) - 1
     if name in _TWO_PREDICATES:
         second = _plain(parts[1]) if len(parts) > 1 else None
         return 2 if second is not None and second.file in ("P", "UP") else 1

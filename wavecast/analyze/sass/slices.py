@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from wavecast.analyze.sass import tensor_copies
 from wavecast.analyze.sass.operands import ZERO, Register, SassOperation
 from wavecast.isa.opcode import Control
 from wavecast.isa.program import Program
@@ -29,6 +30,8 @@ def needed(program: Program, operations: Sequence[SassOperation]) -> tuple[bool,
     for instruction, own in zip(program.instructions, operations, strict=True):
         if own.guard is not None:
             wanted |= _pair(own.guard[0])
+        for register in tensor_copies.registers(own):
+            wanted |= _pair(register)
         if instruction.memory is not None or own.name in ("SYNCS", "UTCBAR"):
             for address in own.addresses:
                 for register, _, _ in address.terms:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.analyze.sass import tensor_copies
 from wavecast.analyze.sass.evaluated import EVALUATED
 from wavecast.analyze.sass.lanes import LANES, Lanes, Value, low
 from wavecast.analyze.sass.launch_constants import LaunchConstants
@@ -42,13 +43,15 @@ _OVER: Final = 1 << 30
 class WarpAccess:
     """An execution of a memory instruction. `warps` (i64[w]) are those that execute it, `lanes`
     (bool[w, 32]) which of their lanes, `addresses` (u64[w, 32]) bytes, None where unknown; `step`
-    is the number of the block execution it belongs to."""
+    is the number of the block execution it belongs to. `operands` (i64[w, n]) are those of TMA
+    copies and of arrivals with bytes (`tensor_copies`)."""
 
     instruction: int
     step: int
     warps: Array
     lanes: Array
     addresses: Array | None
+    operands: Array | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,9 +266,11 @@ class _Walk:
         chosen = np.flatnonzero(taken.any(axis=1))
         if not len(chosen):
             return
-        target = own.addresses[-1] if own.addresses else None
+        copies = tensor_copies.is_copy(own)
+        target = own.addresses[-1] if own.addresses and not copies else None
         lanes.relevant = taken
         address = lanes.address(target) if target is not None else None
+        operands = tensor_copies.operands(own, lanes, chosen, taken[chosen])
         lanes.relevant = lanes.active
         whole = None
         if address is not None:
@@ -273,7 +278,14 @@ class _Walk:
         elif target is not None and instruction.memory is not None:
             self._note("addresses", instruction)
         self._found.accesses.append(
-            WarpAccess(instruction.index, len(self._found.blocks) - 1, chosen, taken[chosen], whole)
+            WarpAccess(
+                instruction.index,
+                len(self._found.blocks) - 1,
+                chosen,
+                taken[chosen],
+                whole,
+                operands,
+            )
         )
 
     def _end(self, own: SassOperation) -> None:

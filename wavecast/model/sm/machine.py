@@ -36,6 +36,7 @@ class Multiprocessor:
     latency_fp64: float
     latency_matrix: float
     latency_read: float
+    latency_bulk: float
     queue_lsu: float
     queue_matrix: float
     barrier: float
@@ -77,6 +78,7 @@ class Multiprocessor:
             latency_fp64=known("latency_fp64"),
             latency_matrix=known("latency_matrix"),
             latency_read=known("latency_read"),
+            latency_bulk=known("latency_bulk"),
             queue_lsu=known("queue_lsu"),
             queue_matrix=known("queue_matrix"),
             barrier=known("barrier"),

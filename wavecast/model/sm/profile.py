@@ -15,6 +15,7 @@ from wavecast.analyze.sass.control import controls
 from wavecast.analyze.sass.launch_constants import arrays
 from wavecast.analyze.sass.rates import SassCharges
 from wavecast.analyze.sass.tcgen05 import shapes
+from wavecast.analyze.sass.tensor_copies import BARRIER, COORDINATES, UNKNOWN
 from wavecast.analyze.sass.walk import WarpAccess, WarpPaths, follow
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
@@ -22,7 +23,7 @@ from wavecast.errors import MissingFact, Unpredictable
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
 from wavecast.model.chip import Chip
-from wavecast.model.cu.fold import fold
+from wavecast.model.cu.fold import Folded, fold
 from wavecast.model.cu.streams import HBM, L2, PASSES, REQUEST, SERIAL, TAGS, Streams, expanded
 from wavecast.model.memory import residency
 from wavecast.model.notes import Note
@@ -33,6 +34,7 @@ from wavecast.model.sm.code import SmCode
 from wavecast.model.sm.requests import passes, repeats, sectors
 from wavecast.model.sm.row_table import RowTable
 from wavecast.model.sm.schedule import Schedule
+from wavecast.model.sm.tensor_boxes import TensorBoxes
 from wavecast.model.sm.traffic import LaunchArrays, Touched, shares
 
 Array = np.ndarray[Any, Any]
@@ -41,8 +43,12 @@ TEMPLATES: Final = 4
 """Workgroups that are followed with all their warps."""
 WIDE: Final = 256
 """Workgroups of which one warp is followed, to see what they share."""
-ISSUE_ONLY: Final = frozenset({"uniform"})
+ISSUE_ONLY: Final = frozenset({"uniform", "tma"})
 """Cost classes without a published rate whose instructions count as an issue slot."""
+_FROM_SHARED: Final = MemoryKind.STORE_FROM_LDS
+UNFOLDED: Final = 100_000
+"""Instructions of a warp that are simulated without shortening loops, where memory barriers order
+warps."""
 WARP: Final = 32
 LINE: Final = 128.0
 
@@ -67,7 +73,6 @@ def profile_of_sass(
     numbers = np.repeat(chosen, placement.waves)
     warps = np.tile(np.arange(placement.waves), len(chosen))
     paths = follow(program, launch, _ids(launch, numbers), warps)
-    _check_bulk_copies(code, paths)
     found = _Reader(code, paths, placement, device, launch, analysis)
     streams, arrivals = found.streams()
     flops = analysis.matrix_flops_static
@@ -95,13 +100,6 @@ def _ids(launch: Launch, numbers: Array) -> Array:
     return np.array([launch.workgroup(int(number)) for number in numbers], np.int64).reshape(-1, 3)
 
 
-def _check_bulk_copies(code: SmCode, paths: WarpPaths) -> None:
-    for access in paths.accesses:
-        if code.kind[access.instruction] == c.TMA:
-            name = code.program.instructions[access.instruction].mnemonic
-            raise Unpredictable(f"the bytes that {name} copies are in a descriptor")
-
-
 class _Reader:
     """Makes streams and traffic of what sampled workgroups executed."""
 
@@ -119,7 +117,16 @@ class _Reader:
         self._shared_bytes = analysis.lds_bytes * min(placement.resident, placement.most_per_unit)
         self._stack_bytes = analysis.registers.scratch_bytes
         self._rows = [np.zeros((len(a.warps), REQUEST), np.float32) for a in paths.accesses]
-        self._unknown = any(a.addresses is None and self._is_global(a) for a in paths.accesses)
+        self._boxes = TensorBoxes(code.program, launch, placement.waves)
+        copies = {n: a for n, a in enumerate(paths.accesses) if self._is_bulk(a)}
+        expecting = [a for a in paths.accesses if a.operands is not None and not self._is_bulk(a)]
+        self._boxes.measure(copies, expecting)
+        self._unknown = any(
+            a.addresses is None and self._is_global(a)
+            if a.operands is None
+            else self._is_bulk(a) and bool((a.operands[:, COORDINATES:] == UNKNOWN).any())
+            for a in paths.accesses
+        )
         self.traffic = self._global_rows()
         self._shared_rows()
         self._arrivals = self._barrier_rows()
@@ -151,7 +158,7 @@ class _Reader:
         for warp in range(self._paths.members.shape[1]):
             numbers = np.flatnonzero(self._paths.members[:, warp])
             blocks = self._paths.blocks[numbers]
-            shorter = fold(blocks, lengths)
+            shorter = self._folded(blocks, lengths)
             kept = shorter.kept
             steps.append(expanded(blocks[kept], firsts, lengths))
             weights.append(np.repeat(shorter.weights[kept], lengths[blocks[kept]]))
@@ -165,6 +172,14 @@ class _Reader:
             rows=np.concatenate(rows).astype(np.float32),
             rows_start=_starts(rows),
         ), self._arrivals
+
+    def _folded(self, blocks: Array, lengths: Array) -> Folded:
+        """What a warp executed, with long loops shortened. Where memory barriers order warps, all
+        iterations stay unless they are very many: the barriers form rings."""
+        synchronised = bool((self._code.kind == c.PHASE_WAIT).any())
+        if synchronised and lengths[blocks].sum() <= UNFOLDED:
+            return Folded(np.ones(len(blocks), bool), np.ones(len(blocks)))
+        return fold(blocks, lengths)
 
     def _defaults(self) -> Array:
         """The row of each instruction whose accesses are not recorded: the stack of a warp. As
@@ -189,6 +204,9 @@ class _Reader:
         memory = self._code.program.instructions[access.instruction].memory
         return memory is not None and memory.space in (Space.GLOBAL, Space.FLAT)
 
+    def _is_bulk(self, access: WarpAccess) -> bool:
+        return bool(self._code.kind[access.instruction] == c.TMA)
+
     def _global_rows(self) -> LevelTraffic:
         """Fill the rows of accesses to global memory; the bytes of the whole launch."""
         paths, program, waves = self._paths, self._code.program, self._placement.waves
@@ -196,6 +214,9 @@ class _Reader:
         parts: list[tuple[int, Array, Array, Array]] = []
         for number, access in enumerate(paths.accesses):
             if not self._is_global(access):
+                continue
+            if self._is_bulk(access):
+                parts.append((number, *self._boxes.sectors(number, access)))
                 continue
             memory = program.instructions[access.instruction].memory
             assert memory is not None
@@ -220,7 +241,7 @@ class _Reader:
             tensors.of(first << np.uint64(5)),
             touched_sectors,
             start,
-            self._code.kind[instruction] == c.STORE,
+            self._stores(instruction),
         )
         kinds = self._code.kind[instruction]
         names = [program.instructions[a.instruction].mnemonic for a in accesses]
@@ -230,8 +251,8 @@ class _Reader:
             touched,
             self._chip,
             tensors,
-            stores=kinds == c.STORE,
-            bypass=skips | (kinds == c.ATOMIC),
+            stores=self._stores(instruction),
+            bypass=skips | (kinds == c.ATOMIC) | (kinds == c.TMA),
             distinct=self._distinct(),
             workgroups=self._placement.workgroups,
             at_once=min(
@@ -249,9 +270,21 @@ class _Reader:
             rows[:, HBM] = found.hbm[piece] * 32
             if self._code.kind[paths.accesses[number].instruction] == c.TO_SHARED:
                 rows[:, TAGS], rows[:, PASSES] = 1.0, lines[piece]
+            elif self._is_bulk(paths.accesses[number]):
+                rows[:, TAGS], rows[:, PASSES] = 0.0, lines[piece]
             position += count
         l2, hbm = found.launch
         return LevelTraffic(l2, hbm, hbm)
+
+    def _stores(self, instruction: Array) -> Array:
+        """Which instructions (by number) write memory (bool)."""
+        stored = np.array(
+            [
+                i.memory is not None and i.memory.kind in (MemoryKind.STORE, _FROM_SHARED)
+                for i in self._code.program.instructions
+            ]
+        )
+        return stored[instruction]
 
     def _l1_and_shared(self) -> float:
         """Bytes of the memory that L1 and shared memory divide."""
@@ -279,7 +312,10 @@ class _Reader:
         paths = follow(self._code.program, launch, _ids(launch, numbers), np.zeros(count, np.int64))
         seen: dict[int, list[Array]] = {}
         for access in paths.accesses:
-            if access.addresses is not None and self._is_global(access):
+            if self._is_bulk(access):
+                pairs = [self._boxes.identities(access), access.warps.astype(np.uint64)]
+                seen.setdefault(access.instruction, []).append(np.stack(pairs, axis=1))
+            elif access.addresses is not None and self._is_global(access):
                 lane = access.lanes.argmax(axis=1)
                 own = access.addresses[np.arange(len(access.warps)), lane]
                 seen.setdefault(access.instruction, []).append(
@@ -316,17 +352,19 @@ class _Reader:
         waves = self._placement.waves
         for number, access in enumerate(self._paths.accesses):
             kind = self._code.kind[access.instruction]
-            if kind not in (c.ARRIVAL, c.PHASE_WAIT, c.COMMIT):
+            if kind not in (c.ARRIVAL, c.PHASE_WAIT, c.COMMIT, c.TMA):
                 continue
-            if access.addresses is None:
-                raise Unpredictable("the address of a memory barrier depends on data")
-            lane = access.lanes.argmax(axis=1)
-            own = access.addresses[np.arange(len(access.warps)), lane]
+            own = self._barriers(access)
+            if own is None:
+                continue
             for position, (warp, at) in enumerate(
                 zip(access.warps.tolist(), own.tolist(), strict=True)
             ):
                 barrier = numbers.setdefault(int(at), len(numbers))
-                self._rows[number][position, TAGS] = barrier
+                if kind == c.PHASE_WAIT:
+                    self._rows[number][position, TAGS] = barrier
+                else:
+                    self._rows[number][position, SERIAL] = barrier + 1
                 if warp >= waves:
                     continue
                 if kind == c.PHASE_WAIT:
@@ -338,6 +376,19 @@ class _Reader:
             most = max((n for (_, b), n in waits.items() if b == barrier), default=count)
             found[barrier] = max(1, round(count / max(1, most)))
         return found
+
+    def _barriers(self, access: WarpAccess) -> Array | None:
+        """The addresses of the memory barriers of an access (i64[w]), None for copies without."""
+        if self._is_bulk(access):
+            assert access.operands is not None
+            if self._stores(np.array([access.instruction])).all():
+                return None
+            found = access.operands[:, BARRIER]
+            if (found != UNKNOWN).all():
+                return found
+        elif access.addresses is not None:
+            return access.addresses[np.arange(len(access.warps)), access.lanes.argmax(axis=1)]
+        raise Unpredictable("the address of a memory barrier depends on data")
 
     def _renumber_phases(self, steps: list[Array], rows: list[Array]) -> None:
         """Say for which phase each wait is: that of its number among those of its warp that are

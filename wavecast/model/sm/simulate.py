@@ -260,7 +260,9 @@ def _start(it, warp, rows, simd, unit, machine, busy, weight, now):  # pragma: n
     elif it.pipe == c.TENSOR_LOAD:
         simd.free[it.pipe] = now + it.lds_bytes / machine.tensor_load
         ends = simd.free[it.pipe] + machine.latency_lds
-    if it.pipe == c.LSU or it.kind == c.TMA:
+    if it.kind == c.TMA:
+        ends, why = _bulk_copy(warp, rows, unit, machine, busy, weight, now)
+    elif it.pipe == c.LSU:
         ends, why = _memory(it, warp, rows, unit, machine, busy, weight, now)
     elif it.kind == c.GROUP_END:
         ends, why = max(now, warp.copied), warp.copied_why
@@ -307,12 +309,40 @@ def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cov
         if it.kind == c.STORE:
             unit.stored = max(unit.stored, last)
             return passed, k.ADDRESS_BUSY
-    if it.kind == c.TO_SHARED or it.kind == c.TMA:
+    if it.kind == c.TO_SHARED:
         unit.data += rows[row, r.PASSES] * machine.lds_rate
         busy[k.LDS_WORK] += weight * rows[row, r.PASSES] * machine.lds_rate
         if ends > warp.copied:
             warp.copied, warp.copied_why = ends, why
     return ends, why
+
+
+@inlined
+def _bulk_copy(warp, rows, unit, machine, busy, weight, now):  # pragma: no cover
+    """When TMA has copied a box, and why then. It passes the L1's tags and the warp's data path
+    by: L2 and memory serve it at this SM's share, and shared memory takes or gives its bytes."""
+    row = warp.row
+    if rows[row, r.L2] == 0:  # the guard of this warp stopped it
+        return now, k.DEPENDENCY
+    began = now + machine.latency_bulk
+    work = rows[row, r.PASSES] * machine.lds_rate
+    unit.data = max(unit.data, now) + work
+    busy[k.LDS_WORK] += weight * work
+    work = rows[row, r.L2] / machine.l2
+    unit.l2 = max(unit.l2, began) + work
+    busy[k.L2_WORK] += weight * work
+    last, why = unit.l2, k.L2_LATENCY
+    part = min(1.0, rows[row, r.HBM] / rows[row, r.L2])
+    if part > 0:
+        work = rows[row, r.HBM] / machine.hbm
+        unit.hbm = max(unit.hbm, began) + work
+        busy[k.HBM_WORK] += weight * work
+        if unit.hbm >= last:
+            last, why = unit.hbm, k.HBM_LATENCY
+    if rows[row, r.SERIAL] == 0:  # a store
+        unit.stored = max(unit.stored, last)
+        return unit.data, k.LDS_BUSY
+    return last + machine.latency_l2 + part * (machine.latency_hbm - machine.latency_l2), why
 
 
 @inlined
@@ -337,7 +367,9 @@ def _count(it, warp, done, reason, w, ends, why, operands):  # pragma: no cover
 @inlined
 def _arrive(group, phases, g, row, needed, moment):  # pragma: no cover
     """Count an arrival at a memory barrier. Whether it completes a phase."""
-    barrier = int(row[r.TAGS]) if row[r.SERIAL] == 0 else int(row[r.SERIAL]) - 1
+    barrier = int(row[r.SERIAL]) - 1
+    if barrier < 0:  # the guard of this warp stopped it
+        return False
     group.arrivals[barrier] += 1
     at = group.complete[barrier] % PHASES
     if group.arrivals[barrier] == 1 or phases[g, barrier, at] < moment:
