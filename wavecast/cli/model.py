@@ -10,7 +10,7 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.module import ModelCommand
-from wavecast.cli.training import check_unused, run_training, training_options
+from wavecast.cli.training import check_options, run_training, training_options
 from wavecast.cli.types import NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
 
@@ -155,12 +155,12 @@ def command(
         return 0
     if name is None:
         raise UsageError("no MODEL", hint="wavecast model --list names the known ones")
+    check_options(click.get_current_context())
     if training["train"]:
         return run_training(
             *(name, systems, arch_files, system_files),
             tp=tp, dp=dp, ep=ep, dtype=dtype, options=training, detail=detail, format_=format_,
         )  # fmt: skip
-    check_unused(training)
     if rate is not None and concurrency is not None:
         raise UsageError("--concurrency and --rate exclude each other")
     from wavecast.arch.systems import system

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from wavecast.cli import streams
 from wavecast.cli.types import NumberRange, count
@@ -53,12 +54,11 @@ _OPTIONS: Final = (
                  help="Training: tokens of the whole training."),
 )  # fmt: skip
 
-NAMES: Final = (
-    *("train", "batch", "sequence", "micro_batch", "pp", "cp", "schedule"),
-    *("chunks", "fsdp", "zero", "recompute", "recompute_layers", "lora", "grad_dtype"),
-    *("fp8_activations", "no_sequence_parallel", "split_products", "overlap", "tokens"),
+_BOTH: Final = (
+    *("name", "list_", "systems", "arch_files", "system_files", "tp", "dp", "ep", "dtype"),
+    *("detail", "format_"),
 )
-"""Parameters of the options."""
+"""Parameters that training shares with serving."""
 
 
 def training_options(command: _Command) -> _Command:
@@ -68,13 +68,22 @@ def training_options(command: _Command) -> _Command:
     return command
 
 
-def check_unused(options: Mapping[str, Any]) -> None:
-    """Raises UsageError for an option of training without `--train`."""
-    given = [name for name in NAMES[1:] if options[name] not in (None, False)]
-    if given:
-        names = {"sequence": "seq"}
-        option = names.get(given[0], given[0]).replace("_", "-")
-        raise UsageError(f"--{option} belongs to --train")
+def check_options(context: click.Context) -> None:
+    """Raises UsageError for a given option of training without `--train`, or of serving with it."""
+    own = {param.name for param in _own(context.command)}
+    for param in context.command.params:
+        name = param.name or ""
+        given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        if not given or name in _BOTH or (name in own) == context.params["train"]:
+            continue
+        reason = "does not apply to --train" if context.params["train"] else "belongs to --train"
+        raise UsageError(f"{param.opts[0]} {reason}")
+
+
+def _own(command: click.Command) -> list[click.Parameter]:
+    """The options of `training_options`."""
+    first = next(n for n, param in enumerate(command.params) if param.name == "train")
+    return command.params[first : first + len(_OPTIONS)]
 
 
 def run_training(
@@ -149,4 +158,4 @@ def _setup(
     return setup
 
 
-__all__ = ["NAMES", "check_unused", "run_training", "training_options"]
+__all__ = ["check_options", "run_training", "training_options"]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _KERNELS = 8
 """Kernels that the text shows unless asked for all."""
 _DAY = 86400.0
+_SHOWN = 0.0005
+"""Least share of a step that the text shows."""
 
 
 def training_document(answers: Sequence[TrainingAnswer]) -> dict[str, Any]:
@@ -131,8 +133,9 @@ def _where(figures: TrainingFigures, console: Console) -> None:
         if seconds:
             share = units.percent(seconds, step.seconds)
             table.add_row(f"  {name.replace('_', ' ')}", units.seconds(seconds), share)
-    left = max(0.0, step.seconds - sum(parts.values()))
-    table.add_row("  waiting", units.seconds(left), units.percent(left, step.seconds))
+    left = step.seconds - sum(parts.values())
+    if left > _SHOWN * step.seconds:
+        table.add_row("  waiting", units.seconds(left), units.percent(left, step.seconds))
     console.print()
     console.print(table)
     if step.host_bound:

@@ -132,13 +132,13 @@ def test_overlap_hides_no_more_than_the_compute() -> None:
 
 
 def test_data_parallelism_costs_what_it_sends() -> None:
-    """ZeRO-3 gathers weights twice and scatters gradients per micro-batch; ZeRO-1 once per step."""
+    """ZeRO-2 scatters gradients per micro-batch, ZeRO-3 also gathers weights twice; ZeRO-1 once."""
     setup = TrainingSetup(gpus=8, batch=64, sequence=2048, overlap=0.0)
-    often, once = (
+    weights, gradients, once = (
         model("Llama-3.1-8B", replace(setup, sharding=level)).step().exposed["data"]
-        for level in (3, 1)
+        for level in (3, 2, 1)
     )
-    assert often > 4 * once
+    assert weights > gradients > 4 * once
 
 
 def test_parallelism_divides_the_work() -> None:
@@ -212,6 +212,8 @@ def test_linear_attention_trains() -> None:
         ("Llama-3.1-8B", {"gpus": 8, "expert": 8, "batch": 8}, UsageError, "has no experts"),
         ("Llama-3.1-8B", {"gpus": 64, "pipeline": 64}, UsageError, "fewer than 64 stages"),
         ("Llama-3.1-8B", {"schedule": "interleaved"}, UsageError, "several chunks"),
+        ("Llama-3.1-8B", {"schedule": "zero-bubble"}, UsageError, "needs several stages"),
+        ("Llama-3.1-8B", {"recompute_layers": 2}, UsageError, "belongs to the recomputation full"),
         ("Llama-3.1-8B", {"gpus": 3, "tensor": 3, "sequence": 3}, UsageError, "32 heads do not"),
         ("Llama-3.1-8B", {"sequence": 1023, "gpus": 2, "context": 2}, UsageError, "1023 tokens"),
         ("DeepSeek-V3.2", {}, Unpredictable, "training of sparse attention is not modelled"),

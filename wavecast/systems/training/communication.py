@@ -77,13 +77,16 @@ class TrainingCommunication:
 
     def gradients(self, rank: RankParameters) -> float:
         """Seconds of the reduction of gradients, and of the gathering of weights where optimizer
-        states are sharded, once per step. Fully sharded training has neither at the end."""
+        states are sharded, in a step. Sharded gradients are reduced after every micro-batch. Fully
+        sharded training has neither at the end."""
         if self.setup.sharding == 3:
             return 0.0
         dense, experts = rank.trained_dense, rank.trained_experts
         if self.setup.sharding == 0:
             return self._weights("all_reduce", dense, experts, self.setup.gradient_bytes)
         scatter = self._weights("reduce_scatter", dense, experts, self.setup.gradient_bytes)
+        if self.setup.sharding == 2:
+            scatter *= self.setup.micro_batches
         return scatter + self._weights("all_gather", dense, experts, self._weight_bytes)
 
     # --- by parallelism ------------------------------------------------------------------------

@@ -111,8 +111,12 @@ class TrainingSetup:
                 f"{self.expert} GPUs of --ep do not divide the {self.gpus // self.pipeline} of a "
                 "stage"
             )
+        if self.recompute_layers and self.recompute != "full":
+            raise UsageError("recompute_layers belongs to the recomputation full")
         if (self.chunks > 1) != (self.schedule == "interleaved"):
             raise UsageError("several chunks per GPU belong to the schedule interleaved")
+        if self.pipeline == 1 and self.schedule not in ("1f1b", "gpipe"):
+            raise UsageError(f"the schedule {self.schedule} needs several stages")
         if self.chunks > 1 and self.micro_batches % self.pipeline:
             raise UsageError(
                 f"{self.micro_batches} micro-batches do not divide by {self.pipeline} stages, "
