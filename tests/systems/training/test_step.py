@@ -131,6 +131,13 @@ def test_overlap_hides_no_more_than_the_compute() -> None:
     assert exposed[2] < exposed[1]
 
 
+def test_gradients_of_every_micro_batch_hide_next_to_it() -> None:
+    setup = TrainingSetup(gpus=8, batch=64, sequence=2048, sharding=2, overlap=1.0)
+    step = model("Llama-3.1-8B", setup).step()
+    assert step.exposed.get("data", 0.0) < 0.01 * step.seconds
+    assert step.hidden["data"] > 0
+
+
 def test_data_parallelism_costs_what_it_sends() -> None:
     """ZeRO-2 scatters gradients per micro-batch, ZeRO-3 also gathers weights twice; ZeRO-1 once."""
     setup = TrainingSetup(gpus=8, batch=64, sequence=2048, overlap=0.0)

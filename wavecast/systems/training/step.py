@@ -120,6 +120,8 @@ class TrainingModel:
         reduced = self.communication.gradients(self._rank)
         if reduced:
             compute = max(time.input_grad + time.weight_grad for time in times) * self.setup.chunks
+            if self.setup.sharding == 2:
+                compute *= self.setup.micro_batches
             visible = _exposed(reduced, compute, known["data"].value)
             exposed["data"] += visible
             hidden["data"] += reduced - visible
