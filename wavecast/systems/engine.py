@@ -83,7 +83,7 @@ class Engine:
     @property
     def captured(self) -> int:
         """The most sequences of a graph."""
-        return self.sizes[-1] if self.graphs else 0
+        return self.sizes[-1] if self.sizes else 0
 
     def padded(self, sequences: int) -> int:
         """The sequences that a decode step computes: those of the next larger graph, if any."""
