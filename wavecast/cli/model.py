@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from wavecast.cli import streams
+from wavecast.cli import workload as workloads
 from wavecast.cli.module import ModelCommand
 from wavecast.cli.training import check_options, run_training, training_options
 from wavecast.cli.types import NumberRange, count
@@ -88,7 +89,9 @@ class Counts(click.ParamType):
 @click.option("--attention-dtype", default="", help="Format of the projections of attention, "
               "where it differs.")  # fmt: skip
 @click.option("--kv-dtype", default="", help="Dtype of keys and values; default: the engine's.")
-@click.option("--engine", default="vllm", show_default=True, help="vllm, sglang, atom or trtllm.")
+@click.option(
+    "--engine", default="vllm", show_default=True, help="vllm, sglang, atom, atom-vllm or trtllm."
+)
 @click.option("--in", "prompt", type=count(1, 1 << 24), default=1024, show_default=True,
               help="Tokens of a prompt.")  # fmt: skip
 @click.option("--out", "output", type=count(1, 1 << 24), default=1024, show_default=True,
@@ -114,6 +117,7 @@ class Counts(click.ParamType):
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
               show_default=True)  # fmt: skip
 @training_options
+@workloads.options
 def command(
     name: str | None,
     list_: bool,
@@ -142,6 +146,7 @@ def command(
     price: float | None,
     detail: str,
     format_: str,
+    workload: workloads.WorkloadOptions,
     **training: Any,
 ) -> int:
     """Predict how a model is served, or trained with --train, on a machine, without a GPU.
@@ -161,8 +166,8 @@ def command(
             *(name, systems, arch_files, system_files),
             tp=tp, dp=dp, ep=ep, dtype=dtype, options=training, detail=detail, format_=format_,
         )  # fmt: skip
-    if rate is not None and concurrency is not None:
-        raise UsageError("--concurrency and --rate exclude each other")
+    if (rate is not None) + (concurrency is not None) + (workload.trace_file is not None) > 1:
+        raise UsageError("--concurrency, --rate and --trace exclude each other")
     from wavecast.arch.systems import system
     from wavecast.systems.answer import Deployment, loads
     from wavecast.systems.changes import parse
@@ -175,6 +180,7 @@ def command(
         raise UsageError("--expert-load and --expert-skew exclude each other")
     load = measured(expert_load) if expert_load else ExpertLoad(exponent=expert_skew)
     asked = loads(prompt, output, concurrency=concurrency or (), rate=rate, requests=requests)
+    asked = workload.loads(asked)
     questions = StudyQuestions(
         changes=parse(changes) if changes else (),
         compare=bool(compare),
@@ -185,7 +191,12 @@ def command(
     for selector in (compare or systems).split(","):
         machine = system(selector, arch_files, system_files)
         parallel = Parallelism.filling(
-            machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention, load=load
+            machine.gpus // workload.instances,
+            tensor=tp,
+            data=dp,
+            expert=ep,
+            attention_data=dp_attention,
+            load=load,
         )
         deployment = Deployment(
             dtype=dtype,
@@ -194,6 +205,7 @@ def command(
             parallel=parallel,
             engine=engine,
         )
+        deployment = workload.deployment(deployment)
         deployments.append((machine, deployment))
     found = study(name, deployments, asked, questions)
     if format_ == "json":

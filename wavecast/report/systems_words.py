@@ -39,7 +39,9 @@ def short(answer: ModelAnswer) -> str:
 
 
 def load(asked: Load) -> str:
-    """`16 at once`, or `4/s` for an open loop."""
+    """`16 at once`, `4/s` for an open loop, or the requests of a trace."""
+    if asked.trace:
+        return f"trace of {asked.count:,}"
     return f"{asked.concurrency} at once" if asked.concurrency else f"{asked.rate:g}/s"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -17,14 +16,19 @@ from wavecast.systems.intervals import Interval, bracketed
 from wavecast.systems.memory import MemoryUse, memory
 from wavecast.systems.parallel import Parallelism, check
 from wavecast.systems.precision import Precision, on_device, precision
-from wavecast.systems.serving import Load, Served, serve
-from wavecast.systems.step import LayerKernel, StepModel, StepTime
+from wavecast.systems.serving import Disaggregation, Load, Served, serve
+from wavecast.systems.speculation import Speculation
+from wavecast.systems.step import LayerKernel, StepModel, StepTime, draft_architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """A model as it is deployed: formats, parallelism and engine. Empty names mean the default:
-    formats of the checkpoint, the engine `vllm`, the cache dtype of the engine."""
+    formats of the checkpoint, the engine `vllm`, the cache dtype of the engine.
+
+    `settings` are names of `engine.SETTINGS` with other values than the profile has. With
+    `disaggregation`, every instance has the GPUs of `parallel`, which has no replicas then.
+    """
 
     dtype: str = ""
     cache: str = ""
@@ -35,6 +39,16 @@ class Deployment:
     """Factors of times: of a module or a kernel by its name, of what the CPU does as `HOST`."""
     engine_fields: tuple[tuple[str, bool | int], ...] = ()
     """Fields of `Engine` that differ from the profile."""
+    settings: tuple[tuple[str, float], ...] = ()
+    speculation: Speculation | None = None
+    disaggregation: Disaggregation | None = None
+
+    @property
+    def mode(self) -> str:
+        """What errors are counted apart by, before the name of a metric."""
+        if self.disaggregation:
+            return "disaggregated "
+        return "speculative " if self.speculation else ""
 
 
 HOST: Final = "host"
@@ -85,16 +99,19 @@ class ModelOnSystem:
         """Raises UsageError for sizes that do not divide or a field that is missing, UnknownName
         for a format or an engine, MissingFact where the memory of the device is unknown."""
         self.system, self.parallel = system, deployment.parallel
-        if self.parallel.gpus > system.gpus:
-            raise UsageError(
-                f"{self.parallel} takes {self.parallel.gpus} GPUs, {system} has {system.gpus}"
-            )
+        self.pools, self.mode = deployment.disaggregation, deployment.mode
+        gpus = self.parallel.gpus * (self.pools.instances if self.pools else 1)
+        if gpus > system.gpus:
+            raise UsageError(f"{self.parallel} takes {gpus} GPUs, {system} has {system.gpus}")
+        if self.pools and self.parallel.data > 1:
+            raise UsageError("disaggregated instances have no replicas: the pools have them")
         if self.parallel.pipeline > 1:
             raise Unpredictable("serving with pipeline parallelism is not modelled")
         self.architecture = huggingface.read(values, name)
         check(self.architecture, self.parallel, system)
         scale = dict(deployment.scale)
         profile = replace(engine(deployment.engine), **dict(deployment.engine_fields))
+        profile = profile.with_settings(deployment.settings)
         self.engine = profile.scaled(scale.pop(HOST, 1.0))
         formats = precision(
             values,
@@ -103,11 +120,19 @@ class ModelOnSystem:
             attention=deployment.attention,
         )
         self.precision, self.notes = on_device(formats, system.device)
+        drafted = deployment.speculation
         self.memory = memory(
-            self.architecture, self.precision, self.parallel, self.engine, system.device
+            self.architecture,
+            self.precision,
+            self.parallel,
+            self.engine,
+            system.device,
+            draft=draft_architecture(self.architecture, drafted.method)
+            if drafted and drafted.method != "ngram"
+            else None,
         )
         builder = Builder(self.architecture, self.precision, self.parallel, self.engine, system)
-        self.model = StepModel(builder, system.device, scale)
+        self.model = StepModel(builder, system.device, scale, speculation=deployment.speculation)
 
     def serve(self, load: Load) -> ServingAnswer:
         """Simulate a load. With several replicas each takes its share of it.
@@ -116,18 +141,19 @@ class ModelOnSystem:
         has no rate for a dtype.
         """
         replicas = self.parallel.data
-        own = _share(load, replicas)
-        served = serve(self.model, self.memory, own)
+        own = load.share(replicas)
+        served = serve(self.model, self.memory, own, self.pools)
         context = load.prompt + load.output // 2
         running = max(1, min(served.running, own.concurrency or served.running))
-        step = Step(decode=running, context=context)
+        drafted = self.model.speculation.tokens if self.model.speculation else 0
+        step = Step(decode=running, context=context, queries=1 + drafted)
         decode = self.model.time(step)
         prompt = Step(chunks=1, tokens=load.prompt)
         prefill = self.model.time(prompt)
         device = self.system.device
 
         def interval(metric: str, value: float) -> Interval:
-            return bracketed(metric, value, device, self.engine.name)
+            return bracketed(self.mode + metric, value, device, self.engine.name)
 
         return ServingAnswer(
             load=load,
@@ -199,20 +225,6 @@ def _rate(time: Interval) -> Interval:
     return Interval(1 / time.value, 1 / time.high, 1 / time.low, time.basis)
 
 
-def _share(load: Load, replicas: int) -> Load:
-    if replicas == 1:
-        return load
-    return Load(
-        load.prompt,
-        load.output,
-        math.ceil(load.concurrency / replicas),
-        load.rate / replicas,
-        math.ceil(load.requests / replicas),
-        load.shortest,
-        load.seed,
-    )
-
-
 def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     notes = list(ready.notes)
     bounded = ready.model.prices.bounded.items()
@@ -221,6 +233,18 @@ def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
         notes.append(f"load of the GPUs that divide the experts: {ready.parallel.load}")
     if ready.system.nodes > 1:
         notes.append("collectives over nodes: no all-reduce over nodes was measured")
+    drafted = ready.model.speculation
+    if drafted:
+        notes.append(
+            f"a decode step verifies {drafted.tokens} drafted tokens and yields "
+            f"{drafted.length:.2f} tokens where {drafted.acceptance:.0%} are accepted; "
+            "its table leaves the draft out"
+        )
+    if ready.pools:
+        notes.append(
+            f"{ready.pools}: caches move with {ready.pools.bandwidth / 1e9:g} GB/s of every GPU; "
+            "latencies and rates are of all instances"
+        )
     return tuple(notes)
 
 

@@ -112,6 +112,14 @@ def _engine(name: str) -> Callable[[Deployment, Any], Deployment]:
     return applied
 
 
+def _number(name: str) -> Callable[[Deployment, Any], Deployment]:
+    def applied(deployment: Deployment, value: Any) -> Deployment:
+        settings = {**dict(deployment.settings), name: value}
+        return replace(deployment, settings=tuple(settings.items()))
+
+    return applied
+
+
 SETTINGS: Final[Mapping[str, _Setting]] = {
     "tp": _Setting(_whole, _tensor),
     "dp": _Setting(_whole, _parallel("data")),
@@ -122,8 +130,8 @@ SETTINGS: Final[Mapping[str, _Setting]] = {
     "attention-dtype": _Setting(str, _text("attention")),
     "engine": _Setting(str, _text("engine")),
     "graphs": _Setting(_flag, _engine("graphs")),
-    "captured": _Setting(_whole, _engine("captured")),
-    "batched-tokens": _Setting(_whole, _engine("batched_tokens")),
+    "captured": _Setting(_whole, _number("captured")),
+    "batched-tokens": _Setting(_whole, _number("batched_tokens")),
     "asynchronous": _Setting(_flag, _engine("asynchronous")),
     "fused-reduce-norm": _Setting(_flag, _engine("fused_reduce_norm")),
     "fused-quantisation": _Setting(_flag, _engine("fused_quantisation")),

@@ -6,12 +6,26 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
+from typing import Final
 
-from wavecast.errors import UnknownName
+from wavecast.errors import UnknownName, UsageError
+
+SETTINGS: Final = (
+    "batched_tokens",
+    "sequences",
+    "memory_fraction",
+    "captured",
+    "poll",
+    "wait_steps",
+    "wait_share",
+)
+"""Numbers of a profile that a deployment may set, as the engine's command line does."""
+_SHARES: Final = ("memory_fraction", "wait_share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +34,23 @@ class Engine:
 
     `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_quantisation`:
     activations are quantised in the kernel before the product. `batched_tokens`: the most tokens of
-    a step; `sequences`: the most sequences; `memory_fraction`: the share of the GPU's memory the
-    engine takes. `mixed`: a step may have decoding sequences and chunks of prompts. `graphs`: steps
-    of up to `captured` decoding sequences are captured graphs. `cache`: dtype of keys and values.
+    a step; `sequences`: the most sequences. `memory_fraction`: the share of the GPU's memory that
+    the engine takes for everything (`fraction_of` is `all`), that it takes for weights and cache
+    (`static`), or of what everything else leaves that it takes for the cache (`free`). `mixed`: a
+    step may have decoding sequences and chunks of prompts. `graphs`: steps of decoding sequences
+    are captured graphs, for the numbers of sequences in `sizes`. `cache`: dtype of keys and values.
 
-    Times in seconds: `host_step` of a step, `host_sequence` for each of its sequences, and
-    `request` from the arrival of a request to its first step. `asynchronous`: the host prepares a
-    step while the GPU runs the one before. `launch` is what every kernel of a step without a graph
-    takes on the host, `gap` the time between two kernels of a graph that no kernel covers.
+    A request is admitted when its prompt fits with the share `reserve` of the outputs to come.
+    While sequences decode, the engine looks for new requests every `poll` steps. Prompts wait at
+    most `wait_steps` decode steps until they fill the share `wait_share` of `batched_tokens`.
+
+    Times in seconds: `host_step` of a step and `host_sequence` for each of its sequences.
+    `admission` of a request and `tokenise` for each token of its prompt, one request after the
+    other; `request` from then to the scheduler and from it to the client, for all requests at once.
+    `asynchronous`: the host prepares a step while the GPU runs the one before. `launch` is what
+    every kernel of a step without a graph takes on the host, `gap` the time between two kernels of
+    a graph that no kernel covers. `graph_bytes` and `communication_bytes` are what graphs and the
+    buffers of collectives take of every GPU.
     """
 
     name: str
@@ -37,22 +60,67 @@ class Engine:
     batched_tokens: int
     sequences: int
     memory_fraction: float
+    fraction_of: str
     mixed: bool
     asynchronous: bool
     graphs: bool
-    captured: int
+    sizes: tuple[int, ...]
     cache: str
+    reserve: float
+    poll: int
+    wait_steps: int
+    wait_share: float
     host_step: float
     host_sequence: float
+    admission: float
+    tokenise: float
     request: float
     launch: float
     gap: float
+    graph_bytes: float
+    communication_bytes: float
+
+    @property
+    def captured(self) -> int:
+        """The most sequences of a graph."""
+        return self.sizes[-1] if self.sizes else 0
+
+    def padded(self, sequences: int) -> int:
+        """The sequences that a decode step computes: those of the next larger graph, if any."""
+        index = bisect_left(self.sizes, sequences)
+        return self.sizes[index] if self.graphs and index < len(self.sizes) else sequences
+
+    def with_settings(self, settings: Iterable[tuple[str, float]]) -> Engine:
+        """With other values of `SETTINGS`. Raises UnknownName and UsageError."""
+        found = self
+        for name, value in settings:
+            if name not in SETTINGS:
+                raise UnknownName("setting of an engine", name, SETTINGS)
+            if name in _SHARES:
+                if not 0 < value <= 1:
+                    raise UsageError(f"{name} is {value:g}, not a share")
+                found = replace(found, **{name: value})
+                continue
+            if value != int(value) or not 0 <= value <= 1 << 24:
+                raise UsageError(f"{name} is {value:g}, not a number of 0 to {1 << 24}")
+            if name != "wait_steps" and value < 1 and name != "captured":
+                raise UsageError(f"{name} is {value:g}, not at least 1")
+            if name == "captured":
+                found = found.up_to(int(value))
+            else:
+                found = replace(found, **{name: int(value)})
+        return found
+
+    def up_to(self, captured: int) -> Engine:
+        """With graphs of at most `captured` sequences, and one of exactly those."""
+        sizes = sorted({*(size for size in self.sizes if size < captured), captured} - {0})
+        return replace(self, sizes=tuple(sizes), graphs=bool(sizes) and self.graphs)
 
     def scaled(self, factor: float) -> Engine:
         """With `factor` times the work of the CPU."""
         if factor == 1.0:
             return self
-        host = ("host_step", "host_sequence", "request", "launch")
+        host = ("host_step", "host_sequence", "admission", "tokenise", "request", "launch")
         return replace(self, **{name: factor * getattr(self, name) for name in host})
 
 
@@ -64,6 +132,7 @@ def engines() -> Mapping[str, Engine]:
     found = {}
     for name, table in tomllib.loads(text).items():
         values = {key: table[key]["value"] for key in names}
+        values["sizes"] = _sizes(values["sizes"])
         found[name] = Engine(name=name, version=table["version"], **values)
     return found
 
@@ -76,4 +145,11 @@ def engine(name: str) -> Engine:
     return known[name.lower()]
 
 
-__all__ = ["Engine", "engine", "engines"]
+def _sizes(ranges: Iterable[tuple[int, int, int]]) -> tuple[int, ...]:
+    """Sizes of graphs from ranges of first, last and step."""
+    return tuple(
+        sorted({size for first, last, step in ranges for size in range(first, last + 1, step)})
+    )
+
+
+__all__ = ["SETTINGS", "Engine", "engine", "engines"]

@@ -8,7 +8,7 @@ with the name of the module it belongs to.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast.arch.systems import System
@@ -45,23 +45,30 @@ _INDEX_DTYPE: Final = "fp8"
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one step computes: `decode` sequences with `context` tokens each so far, and `chunks`
-    pieces of prompts of `tokens` tokens each, after `before` tokens that are already cached."""
+    pieces of prompts of `tokens` tokens each, after `before` tokens that are already cached. A
+    decoding sequence computes `queries` tokens: one, and those that speculation drafted."""
 
     decode: int = 0
     context: int = 0
     chunks: int = 0
     tokens: int = 0
     before: int = 0
+    queries: int = 1
 
     @property
     def rows(self) -> int:
         """Tokens of the step."""
-        return self.decode + self.chunks * self.tokens
+        return self.decode * self.queries + self.chunks * self.tokens
 
     @property
     def sequences(self) -> int:
         """Sequences whose next token is computed."""
         return self.decode + self.chunks
+
+    @property
+    def sampled(self) -> int:
+        """Tokens that logits are computed for."""
+        return self.decode * self.queries + self.chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ class Builder:
         """The last norm, the output projection, and the choice of tokens."""
         hidden, tensor = self.architecture.hidden, self.parallel.tensor
         part = -(-self.architecture.vocabulary // tensor)
-        sequences = max(1, step.sequences)
+        sequences = max(1, step.sampled)
         yield Node("norm", "norm", _norm(sequences, hidden))
         yield Node("lm_head", "head", self._product(sequences, part, hidden, self.precision.head))
         if tensor > 1:
@@ -135,7 +142,8 @@ class Builder:
                 "attention",
                 AttentionOp(
                     batch=batch,
-                    heads=heads,
+                    # Drafted tokens share the keys of their sequence, as heads of a group do.
+                    heads=heads if causal else heads * step.queries,
                     kv_heads=keys,
                     seq_q=queries,
                     seq_k=max(queries, length),
@@ -191,14 +199,14 @@ class Builder:
                 continue
             if attention.indexer:
                 length = min(length, attention.indexer.topk)
-            tokens = batch * queries
+            tokens = batch * (queries if causal else step.queries)
             yield self._absorb("absorb keys", heads, tokens, attention.kv_rank, attention.nope)
             yield Node(
                 name,
                 "attention",
                 AttentionOp(
-                    batch=tokens,
-                    heads=heads,
+                    batch=tokens if causal else batch,
+                    heads=heads if causal else heads * step.queries,
                     kv_heads=1,
                     seq_q=1,
                     seq_k=length,
@@ -223,13 +231,13 @@ class Builder:
         yield self._projection("index_k_proj", rows, index.dim, self.architecture.hidden)
         yield self._projection("index_weights_proj", rows, index.heads, self.architecture.hidden)
         yield Node("index rope, quantise", "attention", _copy(rows, (index.heads + 1) * index.dim))
-        for name, queries, length, batch, _ in _parts(step):
+        for name, queries, length, batch, causal in _parts(step):
             yield Node(
                 f"index {name}",
                 "attention",
                 Gemm(
                     batch=batch,
-                    m=queries * index.heads,
+                    m=(queries if causal else step.queries) * index.heads,
                     n=length,
                     k=index.dim,
                     dtype=_INDEX_DTYPE if self.precision.attention.activations == "fp8" else "bf16",
@@ -251,7 +259,8 @@ class Builder:
         yield Node("convolution", "attention", _copy(rows, 2 * keys + values))
         yield Node("decay, normalise", "attention", _copy(rows, 2 * keys + 2 * heads))
         if step.decode:
-            state = (step.decode * heads, attention.key_dim * attention.value_dim)
+            updates = step.decode * step.queries
+            state = (updates * heads, attention.key_dim * attention.value_dim)
             yield Node("recurrence", "attention", Elementwise.of("scale", state, "fp32"))
         if step.chunks:
             yield Node(
@@ -364,13 +373,7 @@ class Builder:
         if not self.parallel.attention_data:
             return step
         ranks = self.parallel.tensor
-        return Step(
-            -(-step.decode // ranks),
-            step.context,
-            -(-step.chunks // ranks),
-            step.tokens,
-            step.before,
-        )
+        return replace(step, decode=-(-step.decode // ranks), chunks=-(-step.chunks // ranks))
 
     @property
     def _cache_dtype(self) -> str:

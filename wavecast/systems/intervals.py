@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
@@ -38,8 +38,12 @@ class _Row:
 
 def bracketed(metric: str, value: float, device: Device, engine: str) -> Interval:
     """The interval of a metric: residuals of the engine on GPUs of the vendor, else of the vendor,
-    else of all runs."""
+    else of all runs; where no run was speculative or disaggregated, those of plain ones."""
     rows = table()
+    mode, _, plain = metric.rpartition(" ")
+    if mode and (metric, "", "") not in rows:
+        found = bracketed(plain, value, device, engine)
+        return replace(found, basis=f"{found.basis}, none of them {mode}")
     for vendor, name, words in (
         (device.vendor, engine, f"{engine} on {device.vendor.upper()} GPUs"),
         (device.vendor, "", f"other engines on {device.vendor.upper()} GPUs"),

@@ -20,10 +20,6 @@ from wavecast.systems.engine import Engine
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.precision import Precision
 
-COMMUNICATION: Final = 1.0 * 2**30
-"""Bytes of the buffers of a communication library and of engines' own all-reduce. Assumed."""
-GRAPHS: Final = 1.5 * 2**30
-"""Bytes of captured graphs and their pools. Assumed."""
 _STATE_BYTES: Final = 4
 
 
@@ -60,21 +56,37 @@ def memory(
     parallel: Parallelism,
     engine: Engine,
     device: Device,
+    *,
+    draft: ModelArchitecture | None = None,
 ) -> MemoryUse:
-    """What one GPU holds. Raises MissingFact where the size of its memory is unknown."""
+    """What one GPU stores, with the layers of a `draft`.
+
+    Raises MissingFact where the size of its memory is unknown.
+    """
     if device.get("mem_size") is None:
         raise MissingFact(f"the memory of {device.id} is not known")
-    available = device.facts.integer("mem_size", "B") * engine.memory_fraction
+    size = device.facts.integer("mem_size", "B")
+    weights = _weights(architecture, precision, parallel)
+    if draft:
+        shared = ("embeddings", "other weights")
+        found = _weights(draft, precision, parallel)
+        weights["draft"] = sum(size for name, size in found.items() if name not in shared)
+    rest = {
+        "activations": _activations(architecture, parallel, engine),
+        "graphs": engine.graph_bytes if engine.graphs else 0.0,
+        "communication": engine.communication_bytes if parallel.tensor > 1 else 0.0,
+    }
+    taken = sum(weights.values()) + sum(rest.values())
+    available = size * engine.memory_fraction
+    if engine.fraction_of == "static":
+        available = min(size, available + sum(rest.values()))
+    elif engine.fraction_of == "free":
+        available = taken + engine.memory_fraction * (size - taken)
     return MemoryUse(
-        {
-            **_weights(architecture, precision, parallel),
-            "activations": _activations(architecture, parallel, engine),
-            "graphs": GRAPHS if engine.graphs else 0.0,
-            "communication": COMMUNICATION if parallel.tensor > 1 else 0.0,
-        },
+        {**weights, **rest},
         available,
-        _token(architecture, precision, parallel),
-        _state(architecture, parallel),
+        sum(_token(a, precision, parallel) for a in (architecture, draft) if a),
+        sum(_state(a, parallel) for a in (architecture, draft) if a),
     )
 
 
@@ -150,4 +162,4 @@ def _state(architecture: ModelArchitecture, parallel: Parallelism) -> float:
     return total / parallel.pipeline
 
 
-__all__ = ["COMMUNICATION", "GRAPHS", "MemoryUse", "memory"]
+__all__ = ["MemoryUse", "memory"]

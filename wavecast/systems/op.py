@@ -19,15 +19,16 @@ from wavecast.systems.precision import precision
 from wavecast.systems.serving import Load
 
 METRICS: Final = {
-    "ttft": "mean time to first token",
-    "tpot": "mean time per output token after the first",
+    "ttft": "time to first token",
+    "tpot": "time per output token after the first",
     "output": "time per output token of all requests: 1 / throughput",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel(Op):
-    """`metric` (a key of `METRICS`) of `model` (a name of `models.toml`) under `load`, one node."""
+    """`metric` (a key of `METRICS`) of `model` (a name of `models.toml`) under `load`, one node.
+    `statistic` of the requests is `mean` or `median`."""
 
     kind: ClassVar[str] = "serving"
     shape_help: ClassVar[str] = "see wavecast model"
@@ -36,15 +37,18 @@ class ServedModel(Op):
     model: str
     deployment: Deployment
     load: Load
+    statistic: str = "mean"
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
             raise UnknownName("metric of serving", self.metric, METRICS)
+        if self.statistic not in ("mean", "median"):
+            raise UnknownName("statistic", self.statistic, ("mean", "median"))
 
     @property
     def op_class(self) -> str:
-        """Errors are counted by metric."""
-        return f"serving {self.metric}"
+        """Errors are counted by metric, apart for speculation and disaggregation."""
+        return f"serving {self.deployment.mode}{self.metric}"
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
@@ -74,7 +78,12 @@ class ServedModel(Op):
             rate = answer.output_rate
             seconds, low, high = 1 / rate.value, 1 / rate.high, 1 / rate.low
         else:
-            seconds, low, high = interval.value, interval.low, interval.high
+            share = 1.0
+            if self.statistic == "median":
+                latencies = getattr(answer.served, self.metric)
+                share = latencies.p50 / latencies.mean
+            ends = (interval.value, interval.low, interval.high)
+            seconds, low, high = (share * end for end in ends)
         modules = answer.decode.modules
         return Prediction(
             device=device.id,
@@ -106,7 +115,13 @@ def _ready(model: str, device: str, deployment: Deployment) -> ModelOnSystem:
     if gpus > node_size(found):
         raise Unpredictable(f"{gpus} GPUs are several nodes, whose links are not modelled")
     name, values = huggingface.load(model)
-    ready = ModelOnSystem(name, values, system(f"{gpus}x{device}"), deployment)
+    pools = deployment.disaggregation
+    selector = f"{gpus}x{device}"
+    if pools:
+        total = gpus * pools.instances
+        fits = total <= node_size(found)
+        selector = f"{total}x{device}" if fits else f"{pools.instances}x{selector}"
+    ready = ModelOnSystem(name, values, system(selector), deployment)
     if not ready.memory.fits:
         raise Unpredictable(f"{model} does not fit {gpus} GPUs")
     return ready

@@ -10,14 +10,19 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from wavecast.arch import Device
+from wavecast.systems.architecture import DenseMlp, ExpertMlp, ModelArchitecture
 from wavecast.systems.graph import Builder, Node, Step
 from wavecast.systems.pricing import Priced, Prices
+from wavecast.systems.speculation import Speculation
 
-_FINE = 2
+_FINE: Final = 2
 """Points of the grid per factor of two."""
+_COARSE: Final = 1
+"""The same for what times are nearly proportional to, or depend on little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +54,26 @@ class StepTime:
 
 @dataclass
 class StepModel:
-    """Steps of one model on one device. `scale`: factors of times by module or name of a kernel."""
+    """Steps of one model on one device. `scale`: factors of times by module or name of a kernel.
+    With `speculation`, a decoding step verifies what a draft of the model proposed in it."""
 
     builder: Builder
     device: Device
     scale: Mapping[str, float] = field(default_factory=dict)
+    speculation: Speculation | None = field(default=None, kw_only=True)
     prices: Prices = field(init=False)
+    draft: StepModel | None = field(default=None, init=False)
     _rows: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
     _mixer: dict[Step, tuple[float, int]] = field(default_factory=dict, init=False)
     _head: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.prices = Prices(self.device, self.scale)
+        if self.speculation and self.speculation.method != "ngram":
+            architecture = draft_architecture(self.builder.architecture, self.speculation.method)
+            builder = replace(self.builder, architecture=architecture)
+            self.draft = StepModel(builder, self.device)
+            self.draft.prices = self.prices
 
     def kernels(self, step: Step) -> list[LayerKernel]:
         """Every kernel of a step, priced at its very sizes."""
@@ -98,37 +111,56 @@ class StepModel:
     def seconds(
         self, decode: int, context: float, chunks: int, tokens: float, before: float
     ) -> float:
-        """The time of a step from the grid. `tokens` and `before` are means over the chunks."""
-        rows = decode + chunks * tokens
-        device, count = _interpolated(self._rows_at, max(1.0, rows))
-        more, kernels = _interpolated(self._head_at, max(1.0, decode + chunks))
+        """The time of a step from the grid. `tokens` and `before` are means over the chunks. A
+        captured graph computes as many sequences as it was captured for."""
+        queries = 1 + self.speculation.tokens if self.speculation and decode else 1
+        step = Step(decode, int(context), chunks, int(tokens), int(before), queries)
+        device, count = self._device(step, context, tokens, before)
+        if self.draft and self.speculation and decode:
+            # One pass per drafted token; the first one also reads what was just accepted.
+            drafted = replace(step, chunks=0, tokens=0, before=0, queries=1)
+            each, _ = self.draft._device(drafted, context, 0.0, 0.0)
+            device += self.speculation.tokens * each
+        return self._total(step, device + self._gaps(step, round(count)), round(count))
+
+    def _device(
+        self, step: Step, context: float, tokens: float, before: float
+    ) -> tuple[float, float]:
+        """Seconds and number of the kernels of a step, from the grid."""
+        decode, chunks, queries = step.decode, step.chunks, step.queries
+        padded = self.builder.engine.padded(decode) if not chunks else decode
+        device, count = _interpolated(self._rows_at, max(1.0, padded * queries + chunks * tokens))
+        more, kernels = _interpolated(self._head_at, max(1.0, padded * queries + chunks))
         device, count = device + more, count + kernels
         if decode:
-            more, kernels = self._decode(decode, context)
+            more, kernels = self._decode(decode, context, queries)
             device, count = device + more, count + kernels
         if chunks:
             more, kernels = self._prefill(chunks, tokens, before)
             device, count = device + more, count + kernels
-        step = Step(decode, int(context), chunks, int(tokens), int(before))
-        return self._total(step, device + self._gaps(step, round(count)), round(count))
+        return device, count
 
     def host(self, step: Step, kernels: int) -> float:
         """Seconds of the host for a step."""
         engine = self.builder.engine
         seconds = engine.host_step + engine.host_sequence * step.sequences
-        return seconds if self._captured(step) else seconds + engine.launch * kernels
+        return seconds + self._launches(step, kernels)
 
     def _captured(self, step: Step) -> bool:
         """Whether a step is a graph: no chunk of a prompt, and not more sequences than captured."""
         engine = self.builder.engine
         return engine.graphs and not step.chunks and step.decode <= engine.captured
 
+    def _launches(self, step: Step, kernels: int) -> float:
+        """Seconds of the host for the launches that no graph contains."""
+        return 0.0 if self._captured(step) else self.builder.engine.launch * kernels
+
     def _gaps(self, step: Step, kernels: int) -> float:
         return self.builder.engine.gap * kernels if self._captured(step) else 0.0
 
     def _total(self, step: Step, device: float, kernels: int) -> float:
         engine = self.builder.engine
-        launches = 0.0 if self._captured(step) else engine.launch * kernels
+        launches = self._launches(step, kernels)
         host = engine.host_step + engine.host_sequence * step.sequences
         if engine.asynchronous:
             return max(device, launches + host)
@@ -168,27 +200,48 @@ class StepModel:
             self._mixer[step] = self._layers(step, attention=True)
         return self._mixer[step]
 
-    def _decode(self, decode: int, context: float) -> tuple[float, int]:
+    def _decode(self, decode: int, context: float, queries: int) -> tuple[float, int]:
         return _interpolated(
             lambda sequences: _interpolated(
-                lambda length: self._mixer_at(Step(sequences, length)), max(1.0, context)
+                lambda length: self._mixer_at(Step(sequences, length, queries=queries)),
+                max(1.0, context),
             ),
             decode,
         )
 
     def _prefill(self, chunks: int, tokens: float, before: float) -> tuple[float, int]:
-        def at(length: int) -> tuple[float, int]:
+        def at(count: int, length: int) -> tuple[float, int]:
             if before < 1:
-                return self._mixer_at(Step(0, 0, chunks, length, 0))
-            return _interpolated(lambda b: self._mixer_at(Step(0, 0, chunks, length, b)), before)
+                return self._mixer_at(Step(0, 0, count, length, 0))
+            return _interpolated(
+                lambda b: self._mixer_at(Step(0, 0, count, length, b)), before, _COARSE
+            )
 
-        return _interpolated(at, max(1.0, tokens))
+        return _interpolated(
+            lambda count: _interpolated(lambda length: at(count, length), max(1.0, tokens)),
+            chunks,
+            _COARSE,
+        )
 
 
-def _interpolated(at: Callable[[int], tuple[float, int]], x: float) -> tuple[float, int]:
-    """Value at `x` from its neighbours on the grid, on logarithmic scales."""
-    exponent = math.log2(x) * _FINE
-    below, above = (round(2 ** (f(exponent) / _FINE)) for f in (math.floor, math.ceil))
+def draft_architecture(architecture: ModelArchitecture, method: str) -> ModelArchitecture:
+    """The model that drafts: for `mtp` one more layer like the last, for `eagle` one with a dense
+    perceptron of the model's width. It shares embedding and output projection."""
+    layer = architecture.layers[-1][0]
+    if method == "eagle":
+        mlp = layer.mlp
+        units = mlp.topk * mlp.inter + mlp.shared if isinstance(mlp, ExpertMlp) else mlp.inter
+        layer = replace(layer, mlp=DenseMlp(units))
+    return replace(architecture, layers=((layer, 1),), extra_parameters=0)
+
+
+def _interpolated(
+    at: Callable[[int], tuple[float, int]], x: float, points: int = _FINE
+) -> tuple[float, int]:
+    """Value at `x` from its neighbours on the grid of so many points per factor of two, on
+    logarithmic scales."""
+    exponent = math.log2(x) * points
+    below, above = (round(2 ** (f(exponent) / points)) for f in (math.floor, math.ceil))
     low, count = at(below)
     if below == above:
         return low, count
@@ -197,4 +250,4 @@ def _interpolated(at: Callable[[int], tuple[float, int]], x: float) -> tuple[flo
     return low * (high / low) ** share if low > 0 else low + (high - low) * share, count
 
 
-__all__ = ["LayerKernel", "StepModel", "StepTime"]
+__all__ = ["LayerKernel", "StepModel", "StepTime", "draft_architecture"]

@@ -42,7 +42,11 @@ def test_a_run_is_a_case_per_metric() -> None:
     assert [case.op.metric for case in found] == ["ttft", "tpot", "output"]
     assert [case.seconds for case in found] == [0.09, 0.01, 1 / 400]
     op = found[0].op
-    assert (op.model, op.deployment.dtype, op.deployment.engine) == ("DeepSeek-R1", "mxfp4", "atom")
+    assert (op.model, op.deployment.dtype, op.deployment.engine) == (
+        "DeepSeek-R1",
+        "mxfp4",
+        "atom-vllm",
+    )
     assert op.deployment.parallel.tensor == 4  # the name says so
     assert (op.load.prompt, op.load.output, op.load.concurrency) == (1024, 256, 4)
     assert pickle.loads(pickle.dumps(op)) == op
@@ -58,6 +62,47 @@ def test_a_case_is_predicted() -> None:
 def test_the_stored_format_of_a_checkpoint_is_no_conversion() -> None:
     assert cases(model="deepseek-ai/DeepSeek-R1", precision="fp8")[0].op.deployment.dtype == ""
     assert cases(model="Qwen3-32B", precision="fp8")[0].op.deployment.dtype == "fp8"
+
+
+def test_a_median_is_compared_with_the_median() -> None:
+    means, medians = cases(), cases(mean_ttft=float("nan"), median_ttft=70.0)
+    assert [case.op.statistic for case in means] == ["mean"] * 3
+    assert (medians[0].op.statistic, medians[0].seconds) == ("median", 0.07)
+    device = arch.load("mi355x")
+    row = {"model": "Llama-3.1-8B", "tp": 1.0, "batch_or_concurrency": 32.0, "osl": 1024.0}
+    mean, median = cases(**row)[0].op, cases(**row, mean_ttft=float("nan"), median_ttft=70.0)[0].op
+    assert median.predict(device).seconds < mean.predict(device).seconds
+
+
+def test_settings_of_published_scripts() -> None:
+    row = {"model": "DeepSeek-R1", "gpu": "B200", "framework": "sglang", "precision": "fp8"}
+
+    def settings(concurrency: float, **changes: object) -> dict[str, float]:
+        deployment = cases(**row, **changes, batch_or_concurrency=concurrency)[0].op.deployment
+        return dict(deployment.settings)
+
+    assert settings(4.0)["poll"] == 10
+    assert settings(64.0)["poll"] == 30
+    llama = {**row, "model": "Llama-3.3-70B", "framework": "trtllm", "isl": 1024, "osl": 1024}
+    assert dict(cases(**{**llama, "tp": 4})[0].op.deployment.settings)["wait_steps"] == 20
+    assert "wait_steps" not in dict(cases(**{**llama, "tp": 8})[0].op.deployment.settings)
+
+
+def test_lengths_are_drawn_where_the_benchmark_draws_them() -> None:
+    assert cases(isl=1024.0, osl=1024.0)[0].op.load.shortest == 0.8
+    assert cases(isl=1000.0, osl=100.0)[0].op.load.shortest == 1.0
+
+
+def test_speculation_and_pools() -> None:
+    (drafted, *_) = cases(spec_decoding="mtp")
+    assert drafted.op.deployment.speculation.tokens == 3
+    assert drafted.op.op_class == "serving speculative ttft"
+    (moved, *_) = cases(disagg="true", n_gpus=16.0, model="DeepSeek-R1-0528-MXFP4")
+    assert (moved.op.deployment.disaggregation.prefill, moved.op.deployment.parallel.tensor) == (
+        1,
+        8,
+    )
+    assert moved.op.op_class == "serving disaggregated ttft"
 
 
 @pytest.mark.parametrize(
@@ -82,8 +127,9 @@ def test_an_unknown_model_is_named() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"spec_decoding": "mtp"}, "speculative decoding"),
-        ({"disagg": "true"}, "disaggregated prefill"),
+        ({"spec_decoding": "mtp", "framework": "sglang"}, "how much is drafted"),
+        ({"disagg": "true", "n_gpus": 12.0}, "which of 12 GPUs prefill"),
+        ({"source_repo": "dstackai/benchmarks (deepseek-r1-benchmark)"}, "early 2025"),
         ({"model": "Someone-7B"}, "unknown model"),
         ({"gpu": "MI999"}, "unknown device"),
         ({"framework": "mystery"}, "unknown engine"),

@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
+from wavecast.bench.accuracy.importers.recipes import settings_of
 from wavecast.errors import UnknownName, Unpredictable, WavecastError
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment
+from wavecast.systems.disaggregation import Disaggregation
 from wavecast.systems.op import ServedModel
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.serving import Load
+from wavecast.systems.speculation import Speculation, speculation
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ENGINES: Final = (
+    ("atom-vllm", "atom-vllm"),
     ("atom", "atom"),
     ("vllm", "vllm"),
     ("sglang", "sglang"),
@@ -36,11 +40,18 @@ FORMATS: Final = (("nvfp4", "nvfp4"), ("fp4", "mxfp4"), ("fp8", "fp8"), ("int8",
                   ("bf16", "bf16"))  # fmt: skip
 """Part of a name or a precision, and the format of the weights; the first that matches."""
 METRICS: Final = {
-    "ttft": ("mean_ttft", "median_ttft"),
-    "tpot": ("mean_tpot", "median_tpot"),
-    "output": ("output_throughput",),
+    "ttft": (("mean_ttft", "mean"), ("median_ttft", "median")),
+    "tpot": (("mean_tpot", "mean"), ("median_tpot", "median")),
+    "output": (("output_throughput", "mean"),),
 }
-"""Metric, and the columns it may be in (milliseconds; tokens per second)."""
+"""Metric, and the columns it may be in (milliseconds; tokens per second) with their statistic."""
+DRAWN: Final = ((1024, 1024), (1024, 8192), (8192, 1024))
+"""Lengths of prompt and output that benchmarks draw from 0.8 times them up; others are exact
+(InferenceX and ATOM: `--random-range-ratio 0.8`)."""
+_CHAT: Final = "general"
+"""Class of workload of drafted runs."""
+_EARLY: Final = ("dstackai/benchmarks", "samuel-bohman/AI-benchmarking-guide")
+"""Repositories with runs of early 2025: vLLM 0.7, SGLang 0.4 and TensorRT-LLM 0.17 or older."""
 _OTHER: Final = re.compile(r"DPA|TBO|DSpark|PD-|-dp\d")
 _TENSOR: Final = re.compile(r"-tp(\d+)")
 
@@ -78,20 +89,24 @@ def known_model(name: str) -> str:
 def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
     found = {}
     for metric, columns in METRICS.items():
-        value = next((float(row[name]) for name in columns if row.get(name)), math.nan)
+        value, statistic = next(
+            ((float(row[name]), statistic) for name, statistic in columns if row.get(name)),
+            (math.nan, ""),
+        )
         if value > 0:
-            found[metric] = 1 / value if metric == "output" else value * 1e-3
+            found[metric] = 1 / value if metric == "output" else value * 1e-3, statistic
     model, device, reason, deployment, load = "", "", "", None, None
     try:
         device = arch.load(str(row["gpu"])).id
         model = known_model(str(row["model"]))
-        deployment, load = _deployment(row, model), _load(row)
+        load = _load(row)
+        deployment = _deployment(row, model, device, load)
     except (WavecastError, KeyError, ValueError, OverflowError) as error:
         reason = error.message if isinstance(error, WavecastError) else why(error)
-    for metric, seconds in found.items() or [("", math.nan)]:
+    for metric, (seconds, statistic) in found.items() or [("", (math.nan, ""))]:
         op = None
         if deployment is not None and load is not None and metric:
-            op = ServedModel(metric, model, deployment, load)
+            op = ServedModel(metric, model, deployment, load, statistic)
         yield Case(
             kind="serving",
             op=op,
@@ -108,13 +123,11 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
         )
 
 
-def _deployment(row: Mapping[str, Any], model: str) -> Deployment:
+def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> Deployment:
     """Raises Unpredictable for settings that are not modelled, KeyError for an empty cell."""
     name, framework = str(row["model"]), str(row["framework"]).lower()
-    if str(row.get("spec_decoding", "none")) not in ("none", "nan"):
-        raise Unpredictable("speculative decoding, whose acceptance the row does not say")
-    if str(row.get("disagg", "false")).lower() == "true":
-        raise Unpredictable("disaggregated prefill is not modelled")
+    if str(row.get("source_repo", "")).startswith(_EARLY):
+        raise Unpredictable("engines of early 2025, older than the profiles of engines.toml")
     if _OTHER.search(name):
         raise Unpredictable("settings that the row does not state in full")
     engine = next((engine for part, engine in ENGINES if part in framework), "")
@@ -122,18 +135,58 @@ def _deployment(row: Mapping[str, Any], model: str) -> Deployment:
         raise UnknownName("engine", framework, [engine for _, engine in ENGINES])
     named = _TENSOR.search(name)
     tensor = int(named[1]) if named else int(row.get("tp") or row.get("n_gpus") or 1)
+    if str(row.get("disagg", "false")).lower() == "true" and not row.get("tp"):
+        tensor = 8  # instances of whole nodes
+    replicas = int(row.get("dp") or 1)
+    own = replicas > 1 and tensor == 1 and row.get("n_gpus") == replicas
+    tensor = replicas if own else tensor  # every GPU has sequences, and a part of the layers
     text = f"{name} {row.get('precision', '')}".lower()
     dtype = next((dtype for part, dtype in FORMATS if part in text), "")
     stored = huggingface.models()[model].get("quantization_config", {}).get("quant_method")
+    lengths = (load.prompt, load.output)
+    pools = _pools(row, tensor)
     return Deployment(
         dtype="" if stored == dtype else dtype,
-        parallel=Parallelism(tensor=tensor, expert=tensor if int(row.get("ep") or 1) > 1 else 1),
+        settings=settings_of(device, engine, model, dtype, tensor, lengths, load.concurrency),
+        parallel=Parallelism(
+            tensor=tensor,
+            expert=tensor if int(row.get("ep") or 1) > 1 else 1,
+            attention_data=own,
+        ),
         engine=engine,
+        speculation=_speculation(row, engine),
+        disaggregation=pools,
     )
 
 
+def _speculation(row: Mapping[str, Any], engine: str) -> Speculation | None:
+    """Raises Unpredictable where the number of drafted tokens is not known."""
+    method = str(row.get("spec_decoding", "none"))
+    if method in ("none", "nan"):
+        return None
+    if method != "mtp" or engine not in ("atom", "atom-vllm"):
+        raise Unpredictable(f"{method} of {engine}: the row does not say how much is drafted")
+    # .github/benchmark/*.json of ROCm/ATOM: --num-speculative-tokens 3, prompts as a chat.
+    return speculation("mtp:3", workload=_CHAT)
+
+
+def _pools(row: Mapping[str, Any], tensor: int) -> Disaggregation | None:
+    """Raises Unpredictable where the row does not say which GPUs prefill."""
+    if str(row.get("disagg", "false")).lower() != "true":
+        return None
+    gpus = int(row.get("n_gpus") or 0)
+    if tensor != 8 or gpus != 2 * tensor or row.get("ep") not in (None, 1.0):
+        raise Unpredictable(f"disaggregated: the row does not say which of {gpus} GPUs prefill")
+    return Disaggregation(1, 1)
+
+
 def _load(row: Mapping[str, Any]) -> Load:
-    return Load(int(row["isl"]), int(row["osl"]), max(1, int(row["batch_or_concurrency"])))
+    lengths = int(row["isl"]), int(row["osl"])
+    return Load(
+        *lengths,
+        concurrency=max(1, int(row["batch_or_concurrency"])),
+        shortest=0.8 if lengths in DRAWN else 1.0,
+    )
 
 
 __all__ = ["Serving", "known_model"]

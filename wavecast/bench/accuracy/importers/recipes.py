@@ -1,0 +1,194 @@
+"""Settings of engines in published serving benchmarks: what their scripts pass to the engine.
+
+The rows of measurements do not repeat these settings; they follow from GPU, engine, model, format,
+lengths and concurrency. Scripts are those of SemiAnalysisAI/InferenceX, `benchmarks/` (21 August
+2026, and for Llama 70B before its removal in commit 2582bce).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+Settings = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Settings of a script for rows that match; empty fields match all. `lengths` are pairs of
+    prompt and output, `tensor` and `concurrency` the smallest and largest value."""
+
+    script: str
+    settings: Settings
+    gpus: Sequence[str] = ()
+    engine: str = ""
+    model: str = ""
+    dtypes: Sequence[str] = ()
+    lengths: Sequence[tuple[int, int]] = ()
+    tensor: tuple[int, int] = (1, 1 << 20)
+    concurrency: tuple[int, int] = (1, 1 << 20)
+
+
+def _polled(few: int, **fields: object) -> tuple[Recipe, Recipe]:
+    """SGLang reads new requests every 10 decode steps below a concurrency, every 30 from it."""
+    settings = fields.pop("settings")
+    assert isinstance(settings, tuple)
+    return (
+        Recipe(settings=(*settings, ("poll", 10)), concurrency=(1, few - 1), **fields),  # type: ignore[arg-type]
+        Recipe(settings=(*settings, ("poll", 30)), concurrency=(few, 1 << 20), **fields),  # type: ignore[arg-type]
+    )
+
+
+RECIPES: Final[tuple[Recipe, ...]] = (
+    Recipe(
+        script="dsr1_fp8_b200.sh",
+        gpus=("b200",),
+        engine="sglang",
+        model="DeepSeek-R1",
+        dtypes=("", "fp8"),
+        tensor=(4, 4),
+        settings=(
+            ("batched_tokens", 8192),
+            ("captured", 32),
+            ("poll", 10),
+            ("memory_fraction", 0.95),
+        ),
+    ),
+    *_polled(
+        16,
+        script="dsr1_fp8_b200.sh",
+        gpus=("b200",),
+        engine="sglang",
+        model="DeepSeek-R1",
+        dtypes=("", "fp8"),
+        settings=(("batched_tokens", 32768), ("captured", 128)),
+    ),
+    *_polled(
+        16,
+        script="dsr1_fp4_b200.sh",
+        gpus=("b200",),
+        engine="sglang",
+        model="DeepSeek-R1",
+        dtypes=("nvfp4", "mxfp4"),
+        settings=(("batched_tokens", 16384), ("captured", 256)),
+    ),
+    *_polled(
+        16,
+        script="qwen3.5_bf16_b200.sh",
+        gpus=("b200",),
+        engine="sglang",
+        model="Qwen3.5-397B-A17B",
+        dtypes=("", "bf16", "fp8"),
+        settings=(("batched_tokens", 32768),),
+    ),
+    *_polled(
+        5,
+        script="qwen3.5_fp4_b200.sh",
+        gpus=("b200",),
+        engine="sglang",
+        model="Qwen3.5-397B-A17B",
+        dtypes=("nvfp4", "mxfp4"),
+        settings=(("batched_tokens", 16384),),
+    ),
+    Recipe(
+        script="glm5_fp8_b200.sh",
+        gpus=("b200",),
+        engine="sglang",
+        model="GLM-5",
+        dtypes=("", "fp8"),
+        settings=(("batched_tokens", 32768),),
+    ),
+    Recipe(
+        script="glm5_fp4_b200.sh",
+        gpus=("b200",),
+        engine="sglang",
+        model="GLM-5",
+        dtypes=("nvfp4", "mxfp4"),
+        settings=(("batched_tokens", 32768), ("captured", 256), ("poll", 10)),
+    ),
+    Recipe(
+        script="dsr1_fp8_b200_trt.sh",
+        gpus=("b200",),
+        engine="trtllm",
+        model="DeepSeek-R1",
+        dtypes=("", "fp8"),
+        lengths=((1024, 1024),),
+        concurrency=(64, 1 << 20),
+        settings=(("wait_steps", 40), ("wait_share", 0.8)),
+    ),
+    Recipe(
+        script="70b_fp8_b200_trt_slurm.sh",
+        gpus=("b200", "h200"),
+        engine="trtllm",
+        model="Llama-3.3-70B",
+        lengths=((1024, 1024),),
+        tensor=(1, 7),
+        settings=(("batched_tokens", 16384), ("wait_steps", 20), ("wait_share", 0.9)),
+    ),
+    Recipe(
+        script="70b_fp8_b200_trt_slurm.sh",
+        gpus=("b200", "h200"),
+        engine="trtllm",
+        model="Llama-3.3-70B",
+        settings=(("batched_tokens", 16384),),
+    ),
+    Recipe(
+        script="dsr1_fp8_h200.sh",
+        gpus=("h200",),
+        engine="sglang",
+        model="DeepSeek-R1",
+        settings=(("batched_tokens", 32768),),
+    ),
+    Recipe(
+        script="dsr1_fp8_mi355x.sh",
+        gpus=("mi355x",),
+        engine="sglang",
+        model="DeepSeek-R1",
+        dtypes=("", "fp8"),
+        settings=(("batched_tokens", 196608), ("poll", 8)),
+    ),
+    Recipe(
+        script="dsr1_fp4_mi355x.sh",
+        gpus=("mi355x",),
+        engine="sglang",
+        model="DeepSeek-R1",
+        dtypes=("nvfp4", "mxfp4"),
+        settings=(("batched_tokens", 196608), ("captured", 128), ("poll", 4)),
+    ),
+    Recipe(
+        script="dsr1_fp8_mi300x.sh",
+        gpus=("mi300x",),
+        engine="sglang",
+        model="DeepSeek-R1",
+        settings=(("batched_tokens", 131072), ("captured", 128), ("poll", 4)),
+    ),
+)
+"""The first that matches counts."""
+
+
+def settings_of(
+    gpu: str,
+    engine: str,
+    model: str,
+    dtype: str,
+    tensor: int,
+    lengths: tuple[int, int],
+    concurrency: int,
+) -> Settings:
+    """The settings of a measured configuration; none where no script is known."""
+    for recipe in RECIPES:
+        if (
+            (not recipe.gpus or gpu in recipe.gpus)
+            and recipe.engine in ("", engine)
+            and recipe.model in ("", model)
+            and (not recipe.dtypes or dtype in recipe.dtypes)
+            and (not recipe.lengths or lengths in recipe.lengths)
+            and recipe.tensor[0] <= tensor <= recipe.tensor[1]
+            and recipe.concurrency[0] <= concurrency <= recipe.concurrency[1]
+        ):
+            return recipe.settings
+    return ()
+
+
+__all__ = ["RECIPES", "Recipe", "settings_of"]

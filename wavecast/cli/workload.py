@@ -1,0 +1,143 @@
+"""Options of `wavecast model` that describe the load and what the engine does with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wavecast.cli.types import NumberRange
+from wavecast.errors import UsageError
+
+if TYPE_CHECKING:
+    from wavecast.systems.answer import Deployment
+    from wavecast.systems.workload import Load
+
+_OPTIONS = (
+    click.option("--lengths", type=click.Choice(["uniform", "lognormal"]), default="uniform",
+                 show_default=True, help="Distribution of the lengths of requests."),
+    click.option("--shortest", type=NumberRange(0, 1, min_open=True), default=0.8,
+                 show_default=True, help="Uniform lengths: the shortest over the nominal one."),
+    click.option("--sigma", type=NumberRange(0, 4, min_open=True), default=0.5, show_default=True,
+                 help="Lognormal lengths: standard deviation of the logarithms."),
+    click.option("--burstiness", type=NumberRange(0, 1e3, min_open=True), default=1.0,
+                 show_default=True, help="With --rate: shape of the gamma distribution of the "
+                 "times between arrivals; 1: a Poisson process."),
+    click.option("--trace", "trace_file", type=click.Path(path_type=Path), default=None,
+                 help="CSV or JSON lines with arrival, input and output of every request, instead "
+                 "of --concurrency and --rate."),
+    click.option("--prefix", type=NumberRange(0, 1, max_open=True), default=0.0, show_default=True,
+                 help="Share of every prompt that is in the prefix cache."),
+    click.option("--speculate", metavar="METHOD:TOKENS", default="",
+                 help="Speculative decoding: mtp:3, eagle:5 or ngram:4."),
+    click.option("--acceptance", type=NumberRange(0, 1), default=None,
+                 help="Probability that a drafted token is accepted; default: that of --workload."),
+    click.option("--workload", type=click.Choice(["coding", "general"]), default="coding",
+                 show_default=True, help="Class of workload, for the acceptance."),
+    click.option("--disaggregate", metavar="NpMd", default="",
+                 help="N instances prefill and M decode, each on --tp GPUs: 1p2d."),
+    click.option("--transfer-bandwidth", type=NumberRange(0, 1e5, min_open=True), default=50.0,
+                 show_default=True, help="GB/s of every GPU from prefill to decode."),
+    click.option("--engine-setting", "engine_settings", metavar="NAME=VALUE", multiple=True,
+                 help="A number of the engine: batched_tokens, sequences, memory_fraction, "
+                 "captured, poll, wait_steps or wait_share."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadOptions:
+    """Their values, by name."""
+
+    lengths: str
+    shortest: float
+    sigma: float
+    burstiness: float
+    trace_file: Path | None
+    prefix: float
+    speculate: str
+    acceptance: float | None
+    workload: str
+    disaggregate: str
+    transfer_bandwidth: float
+    engine_settings: tuple[str, ...]
+
+    @property
+    def instances(self) -> int:
+        """Instances that share the GPUs of a system: 1 without disaggregation."""
+        from wavecast.systems.disaggregation import disaggregation
+
+        return disaggregation(self.disaggregate).instances if self.disaggregate else 1
+
+    def loads(self, loads: tuple[Load, ...]) -> tuple[Load, ...]:
+        """The loads with the distribution of lengths and arrivals, or the trace."""
+        from dataclasses import replace
+
+        from wavecast.systems.workload import Load, read_trace
+
+        if self.trace_file is not None:
+            trace = read_trace(self.trace_file)
+            middle = (sorted(lengths)[len(lengths) // 2] for lengths in
+                      (trace.prompts, trace.outputs))  # fmt: skip
+            return (Load(*middle, trace=trace, prefix=self.prefix, requests=loads[0].requests),)
+        return tuple(
+            replace(
+                load,
+                distribution=self.lengths,
+                shortest=self.shortest,
+                sigma=self.sigma,
+                burstiness=self.burstiness,
+                prefix=self.prefix,
+            )
+            for load in loads
+        )
+
+    def deployment(self, deployment: Deployment) -> Deployment:
+        """The deployment with speculation, pools and settings of the engine."""
+        from dataclasses import replace
+
+        from wavecast.systems.disaggregation import disaggregation
+        from wavecast.systems.speculation import speculation
+
+        if self.acceptance is not None and not self.speculate:
+            raise UsageError("--acceptance is that of --speculate")
+        return replace(
+            deployment,
+            settings=tuple(map(_setting, self.engine_settings)),
+            speculation=speculation(self.speculate, self.acceptance, self.workload)
+            if self.speculate
+            else None,
+            disaggregation=disaggregation(self.disaggregate, self.transfer_bandwidth * 1e9)
+            if self.disaggregate
+            else None,
+        )
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options, and one argument with their values."""
+
+    def wrapped(**values: Any) -> Any:
+        names = WorkloadOptions.__dataclass_fields__
+        own = {name: values.pop(name) for name in names}
+        return command(**values, workload=WorkloadOptions(**own))
+
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    if hasattr(command, "__click_params__"):
+        wrapped.__click_params__ = command.__click_params__  # type: ignore[attr-defined]
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _setting(text: str) -> tuple[str, float]:
+    name, equals, value = text.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise UsageError(f"{text!r} is not NAME=VALUE" if not equals else
+                         f"{name} is {value!r}, not a number") from None  # fmt: skip
+
+
+__all__ = ["WorkloadOptions", "options"]
