@@ -290,3 +290,24 @@ def test_a_compare_and_swap_is_counted_once() -> None:
 def test_another_atomic_that_decides_is_unknown() -> None:
     kernel = Kernel(SWAP.format(swap="swap", data="v2"), pointers=("p",))
     assert trips(kernel) == [None]
+
+
+@pytest.mark.parametrize(("relation", "expected"), [("u", 500), ("o", 1), ("lt", None)])
+def test_loops_that_end_at_a_nan_are_counted_without_any(relation: str, expected) -> None:
+    """Compilers leave loops over fmaxf at the first NaN that is loaded."""
+    body = f"""s_load_dwordx2 s[6:7], s[0:1], 0x0
+s_load_dword s4, s[0:1], 0x8
+s_mov_b32 s5, 0
+v_mov_b32_e32 v0, 0
+.LBB0_1:
+global_load_dword v1, v0, s[6:7]
+s_add_i32 s5, s5, 1
+v_cmp_{relation}_f32_e32 vcc, v1, v1
+s_cbranch_vccnz .LBB0_2
+s_cmp_lt_i32 s5, s4
+s_cbranch_scc1 .LBB0_1
+.LBB0_2:
+s_nop 0"""
+    found = Kernel(body, pointers=("x",), scalars={"n": 500}).evaluate()
+    assert found.block_counts[1] == expected
+    assert ("floats from memory are taken not to be NaN" in found.notes) == (expected is not None)

@@ -163,6 +163,8 @@ class WaveOps(Ops[Value]):
         self.comparisons: list[Comparison] = []
         """Comparisons made while `noting`."""
         self.noting = False
+        self.takes_numbers = False
+        """Whether a test for NaN had unknown operands, which were taken to be numbers."""
 
     def set_exec(self, mask: Integer) -> None:
         """Change the lanes that are active."""

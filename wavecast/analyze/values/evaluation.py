@@ -126,6 +126,8 @@ class _Sampling:
         self.follow_exec = follow_exec
         self.seen: dict[int, Sighting] = {}
         self.outcomes: list[WalkResult] = []
+        self.takes_numbers = False
+        """Whether floats from memory were taken not to be NaN."""
         self._budget = BUDGET
         self._plans = Plans(program, parts, Steps(program, parts, inputs, self.seen))
         self._paths = Paths(program)
@@ -161,7 +163,9 @@ class _Sampling:
         )
 
     def _follow(self, who: WaveId) -> None:
-        outcome = self._walk(who).run(first_block(self.program, self.inputs.descriptor))
+        walk = self._walk(who)
+        outcome = walk.run(first_block(self.program, self.inputs.descriptor))
+        self.takes_numbers |= walk.state.ops.takes_numbers
         self._budget -= outcome.interpreted
         self.outcomes.append(outcome)
 
@@ -267,6 +271,8 @@ def _notes(sampling: _Sampling, reasons: _Reasons) -> tuple[str, ...]:
     if grid is not None and (differ or sampling.too_slow):
         total = grid[0] * grid[1] * grid[2]
         notes.append(f"block counts are the average of {len(outcomes)} waves of {total} workgroups")
+    if sampling.takes_numbers:
+        notes.append("floats from memory are taken not to be NaN")
     assumed = {origin for outcome in outcomes for origin in outcome.assumed}
     for reason in sorted(reasons.of(origin) for origin in assumed):
         notes.append(f"a branch is counted as if some lane took it: {reason}")

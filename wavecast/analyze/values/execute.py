@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from wavecast.analyze.values import sdwa
-from wavecast.analyze.values.kinds import Scattered
+from wavecast.analyze.values.domain import WaveOps
+from wavecast.analyze.values.kinds import Scattered, Value
 from wavecast.analyze.values.operands import (
     Reader,
     Writer,
@@ -31,6 +32,7 @@ from wavecast.isa.instruction import Decoded, Operand
 from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole
 from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, EXEC, VGPR_BASE
 from wavecast.isa.semantics.combine import Function
+from wavecast.isa.semantics.comparisons import WITHOUT_NAN
 from wavecast.isa.semantics.integers import Unknown
 
 # bound once: looking an enum member up costs ten times what comparing it does
@@ -165,7 +167,24 @@ def _half(decoded: Decoded, lanes: int) -> tuple[Function, list[Reader], list[Wr
     outputs = [writer for writer in writers if writer is not None]
     if len(inputs) < len(readers) or len(outputs) < len(writers):
         return None
-    return meaning.function, inputs, outputs
+    without_nan = WITHOUT_NAN.get(decoded.opcode.name)
+    if without_nan is None:
+        return meaning.function, inputs, outputs
+    return _of_numbers(meaning.function, without_nan), inputs, outputs
+
+
+def _of_numbers(function: Function, result: int) -> Function:
+    """A test for NaN whose unknown operands are taken to be numbers. Compilers leave loops over
+    `fmaxf` at the first NaN."""
+
+    def evaluate(ops: WaveOps, *operands: Value) -> tuple[Value]:
+        (found,) = function(ops, *operands)
+        if not isinstance(found, (Unknown, Scattered)):
+            return (found,)
+        ops.takes_numbers = True
+        return (ops.const(result, 1),)
+
+    return evaluate
 
 
 def _writer(decoded: Decoded, operand: Operand, role: OperandRole, lanes: int) -> Writer | None:

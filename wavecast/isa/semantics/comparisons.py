@@ -89,3 +89,12 @@ def _tables() -> dict[str, Function]:
 
 COMPARISONS: dict[str, Function] = _tables()
 """Row name -> semantics."""
+
+WITHOUT_NAN: dict[str, int] = {
+    f"{form}_{relation}_{name}": ordered
+    for form in ("v_cmp", "v_cmpx", "s_cmp")
+    for relation, ordered in (("o", 1), ("u", 0))
+    for name in ("f16", "f32", "f64")
+    if f"{form}_{relation}_{name}" in COMPARISONS
+}
+"""Row name -> the result for operands that are not NaN, of comparisons that only test for NaN."""
