@@ -112,8 +112,11 @@ def waits(flag, out):
 @triton.jit
 def bytes_as(x, out, FNUZ: tl.constexpr, N: tl.constexpr):
     offs = tl.arange(0, N)
-    kind: tl.constexpr = tl.float8e4b8 if FNUZ else tl.float8e4nv
-    values = tl.load(x + offs).to(kind, bitcast=True)  # PLANTED
+    values = tl.load(x + offs)
+    if FNUZ:
+        values = values.to(tl.float8e4b8, bitcast=True)
+    else:
+        values = values.to(tl.float8e4nv, bitcast=True)  # PLANTED
     tl.store(out + offs, values.to(tl.float32))
 
 
