@@ -78,11 +78,10 @@ class LdsAccesses:
         if memory is None or memory.space is not Space.LDS or location is None:
             return ()
         position = position_of(location)
-        # merged accesses keep the line alone
-        known = self._by_column if all(column for _, _, column in position) else self._by_line
-        found = known.get(
-            (memory.kind, position if known is self._by_column else without_columns(position))
-        )
+        if all(column for _, _, column in position):
+            found = self._by_column.get((memory.kind, position))
+        else:  # of merged accesses
+            found = self._by_line.get((memory.kind, without_columns(position)))
         return tuple(sorted(found)) if found else ()
 
     def _note(self, what: str, roots: _Roots, position: Position) -> None:

@@ -1,7 +1,8 @@
 // Mistakes in what a kernel reads and writes, each with the kernel without it. A line with PLANTED
-// has the mistake; the word behind it is the kind of the report.
+// has the mistake; the word behind it is the kind of the report, then the families of targets where
+// it is found.
 //
-// `in` has 256 floats and lies in the middle of its storage; `pick` counts from 0.
+// `in` and `out` have 256 floats and lie in the middle of their storage; `pick` counts from 0.
 #include <hip/hip_runtime.h>
 
 
@@ -140,4 +141,264 @@ extern "C" __global__ void lds_dynamic_wrong(const float* in, float* out, const 
     rest[threadIdx.x] = in[threadIdx.x];
     __syncthreads();
     out[threadIdx.x] = fixed[threadIdx.x ^ 1] + rest[(int)threadIdx.x - n];  // PLANTED out-of-bounds
+}
+
+// bounds of tensors
+
+extern "C" __global__ void negative_index_wrong(const float* in, float* out, const int* pick, int n) {
+    int left = (int)threadIdx.x - 1;
+    out[threadIdx.x] = in[left];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void negative_index_right(const float* in, float* out, const int* pick, int n) {
+    int left = threadIdx.x ? threadIdx.x - 1 : 0;
+    out[threadIdx.x] = in[left];
+}
+
+extern "C" __global__ void halo_wrong(const float* in, float* out, const int* pick, int n) {
+    float sum = 0;
+    for (int d = -2; d <= 2; ++d) {
+        int at = (int)threadIdx.x + d;
+        if (at < 256) sum += in[at];  // PLANTED out-of-bounds
+    }
+    out[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void halo_right(const float* in, float* out, const int* pick, int n) {
+    float sum = 0;
+    for (int d = -2; d <= 2; ++d) {
+        int at = (int)threadIdx.x + d;
+        if (at >= 0 && at < 256) sum += in[at];
+    }
+    out[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void view_overrun_wrong(const float* in, float* out, const int* pick, int n) {
+    for (int i = threadIdx.x; i < 256 + n; i += 128) out[i % 256] = in[i];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void view_overrun_right(const float* in, float* out, const int* pick, int n) {
+    for (int i = threadIdx.x; i < 256; i += 128) out[i % 256] = in[i];
+}
+
+extern "C" __global__ void index_from_memory_wrong(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x] = in[4 * pick[threadIdx.x]];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void index_from_memory_right(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x] = in[pick[threadIdx.x]];
+}
+
+extern "C" __global__ void store_overrun_wrong(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x + (threadIdx.x > 120) * n * 32] = in[threadIdx.x];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void store_overrun_right(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x + (threadIdx.x > 120) * n] = in[threadIdx.x];
+}
+
+extern "C" __global__ void wrapped_product_wrong(const float* in, float* out, const int* pick, int n) {
+    int at = threadIdx.x * (n + 0xfffffff7u);
+    out[threadIdx.x] = in[at];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void wrapped_product_right(const float* in, float* out, const int* pick, int n) {
+    int at = threadIdx.x * (n - 7u);
+    out[threadIdx.x] = in[at];
+}
+
+extern "C" __global__ void behind_its_end_wrong(const float* in, float* out, const int* pick, int n) {
+    int at = blockIdx.x * 128 + threadIdx.x;
+    out[at] = in[at + 24 * n * (1 - blockIdx.x)];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void behind_its_end_right(const float* in, float* out, const int* pick, int n) {
+    int at = blockIdx.x * 128 + threadIdx.x;
+    out[at] = in[(at + 8 * n) % 128];
+}
+
+// memory that nothing has written
+
+extern "C" __global__ void lds_atomic_unwritten_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ int bins[128];
+
+    atomicAdd(&bins[pick[threadIdx.x]], 1);  // PLANTED uninitialised-lds
+    __syncthreads();
+    out[threadIdx.x] = bins[127 - threadIdx.x];
+}
+
+extern "C" __global__ void lds_atomic_unwritten_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ int bins[128];
+    bins[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&bins[pick[threadIdx.x]], 1);
+    __syncthreads();
+    out[threadIdx.x] = bins[127 - threadIdx.x];
+}
+
+extern "C" __global__ void lds_bytes_unwritten_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ unsigned char bytes[128];
+    if (threadIdx.x % 2) bytes[threadIdx.x] = pick[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = bytes[127 - threadIdx.x];  // PLANTED uninitialised-lds
+}
+
+extern "C" __global__ void lds_bytes_unwritten_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ unsigned char bytes[128];
+    bytes[threadIdx.x] = pick[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = bytes[127 - threadIdx.x];
+}
+
+extern "C" __global__ void lds_word_of_bytes_wrong(const float* in, float* out, const int* pick, int n) {
+    alignas(4) __shared__ unsigned char bytes[128];
+    if (threadIdx.x % 4 != 3) bytes[threadIdx.x] = pick[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < 32) out[threadIdx.x] = *(int*)(bytes + 4 * threadIdx.x);  // PLANTED uninitialised-lds
+}
+
+extern "C" __global__ void lds_word_of_bytes_right(const float* in, float* out, const int* pick, int n) {
+    alignas(4) __shared__ unsigned char bytes[128];
+    bytes[threadIdx.x] = pick[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x < 32) out[threadIdx.x] = *(int*)(bytes + 4 * threadIdx.x);
+}
+
+extern "C" __global__ void lds_half_unwritten_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ _Float16 halves[256];
+    halves[2 * threadIdx.x] = (_Float16)in[threadIdx.x];
+
+    __syncthreads();
+    out[threadIdx.x] = (float)halves[255 - 2 * threadIdx.x];  // PLANTED uninitialised-lds
+}
+
+extern "C" __global__ void lds_half_unwritten_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ _Float16 halves[256];
+    halves[2 * threadIdx.x] = (_Float16)in[threadIdx.x];
+    halves[2 * threadIdx.x + 1] = (_Float16)1.0f;
+    __syncthreads();
+    out[threadIdx.x] = (float)halves[255 - 2 * threadIdx.x];
+}
+
+extern "C" __global__ void private_unwritten_wrong(const float* in, float* out, const int* pick, int n) {
+    int mine[64];
+    int first = pick[threadIdx.x];
+    for (int i = 0; i < 64; ++i)
+        if (i % 3) mine[(i * 7 + first) & 63] = pick[i];
+    int sum = 0;
+    for (int i = 0; i < 4; ++i) sum ^= mine[(first * 5 + i) & 63];
+    out[threadIdx.x] = sum;  // PLANTED uninitialised-private on gfx94 gfx11 gfx12
+}
+
+extern "C" __global__ void private_unwritten_right(const float* in, float* out, const int* pick, int n) {
+    int mine[64];
+    int first = pick[threadIdx.x];
+    for (int i = 0; i < 64; ++i)
+        if (i < 64 || n) mine[(i * 7 + first) & 63] = pick[i];
+    int sum = 0;
+    for (int i = 0; i < 4; ++i) sum ^= mine[(first * 5 + i) & 63];
+    out[threadIdx.x] = sum;
+}
+
+// lanes, waves and barriers
+
+extern "C" __global__ void shuffle_in_branch_wrong(const float* in, float* out, const int* pick, int n) {
+    int value = pick[threadIdx.x] * 3;
+    if (threadIdx.x & 1) value += __shfl_xor(value, 1);  // PLANTED inactive-lane
+    out[threadIdx.x] = value;
+}
+
+extern "C" __global__ void shuffle_in_branch_right(const float* in, float* out, const int* pick, int n) {
+    int value = pick[threadIdx.x] * 3;
+    int other = __shfl_xor(value, 1);
+    if (threadIdx.x & 1) value += other;
+    out[threadIdx.x] = value;
+}
+
+extern "C" __global__ void lanes_of_a_store_wrong(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x / 2] = in[threadIdx.x];  // PLANTED lane-race
+}
+
+extern "C" __global__ void lanes_of_a_store_right(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x] = in[threadIdx.x];
+}
+
+extern "C" __global__ void lanes_of_bytes_wrong(const float* in, float* out, const int* pick, int n) {
+    ((unsigned char*)out)[threadIdx.x >> 1] = threadIdx.x;  // PLANTED lane-race
+}
+
+extern "C" __global__ void lanes_of_bytes_right(const float* in, float* out, const int* pick, int n) {
+    ((unsigned char*)out)[threadIdx.x] = threadIdx.x;
+}
+
+extern "C" __global__ void lanes_of_lds_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ int last[128];
+    last[threadIdx.x] = 0;
+    __syncthreads();
+    last[pick[threadIdx.x] % 16] = threadIdx.x;  // PLANTED lane-race
+    __syncthreads();
+    out[threadIdx.x] = last[threadIdx.x];
+}
+
+extern "C" __global__ void lanes_of_lds_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ int last[128];
+    last[threadIdx.x] = 0;
+    __syncthreads();
+    last[pick[threadIdx.x]] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = last[threadIdx.x];
+}
+
+extern "C" __global__ void exit_before_barrier_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ float tile[128];
+    bool leaves = __builtin_amdgcn_readfirstlane(pick[threadIdx.x]) >= 64;
+    if (leaves) return;
+    tile[threadIdx.x] = leaves ? 0.0f : in[threadIdx.x];
+    __syncthreads();  // PLANTED exited-wave
+    out[threadIdx.x] = tile[threadIdx.x ^ 3];
+}
+
+extern "C" __global__ void exit_before_barrier_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ float tile[128];
+    bool leaves = __builtin_amdgcn_readfirstlane(pick[threadIdx.x]) >= 64;
+
+    tile[threadIdx.x] = leaves ? 0.0f : in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x ^ 3];
+}
+
+extern "C" __global__ void unequal_barriers_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ float tile[128];
+    tile[threadIdx.x] = in[threadIdx.x];
+    int trips = 2 + __builtin_amdgcn_readfirstlane(pick[threadIdx.x]) / 64;
+    for (int i = 0; i < trips; ++i) __syncthreads();  // PLANTED exited-wave
+    out[threadIdx.x] = tile[threadIdx.x ^ 1];
+}
+
+extern "C" __global__ void unequal_barriers_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ float tile[128];
+    tile[threadIdx.x] = in[threadIdx.x];
+    int trips = n;
+    for (int i = 0; i < trips; ++i) __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x ^ 1];
+}
+
+// integers
+
+extern "C" __global__ void divided_by_zero_wrong(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x] = n / pick[threadIdx.x];  // PLANTED integer-division-by-zero
+}
+
+extern "C" __global__ void divided_by_zero_right(const float* in, float* out, const int* pick, int n) {
+    out[threadIdx.x] = n / (pick[threadIdx.x] + 1);
+}
+
+extern "C" __global__ void long_remainder_wrong(const float* in, float* out, const int* pick, int n) {
+    long by = pick[threadIdx.x];
+    out[threadIdx.x] = (float)((((long)n << 40) + threadIdx.x) % by);  // PLANTED integer-division-by-zero
+}
+
+extern "C" __global__ void long_remainder_right(const float* in, float* out, const int* pick, int n) {
+    long by = pick[threadIdx.x] + (1l << 33);
+    out[threadIdx.x] = (float)((((long)n << 40) + threadIdx.x) % by);
 }

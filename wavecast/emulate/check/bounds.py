@@ -116,6 +116,11 @@ class AccessBounds:
             self._lists[key] = np.array(numbers, np.uint64)
         return self._lists[key].ctypes.data
 
+    def allows(self, index: int, address: int) -> bool:
+        """Whether an instruction may touch an address; True where that is not known."""
+        intervals = self._allowed.get(index)
+        return intervals is None or any(first <= address < end for first, end in intervals)
+
     def stored(self, kernel: Kernel, ranges: Sequence[AddressInterval]) -> set[int]:
         """The numbers of the ranges that stores and atomics of the program may touch."""
         storing = [

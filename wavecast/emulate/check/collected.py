@@ -8,9 +8,22 @@ from dataclasses import replace
 
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.errors import ChecksFailed
-from wavecast.errors import UnknownName
+from wavecast.errors import UnknownName, UsageError
 
 _Key = tuple[str, str, Kind, str, int]
+
+
+def gathering(check: object) -> Reports | None:
+    """Where the reports of launches go that an argument `check` asks for: a new `Reports` for True,
+    the one that was passed, None for False. Raises UsageError for anything else."""
+    if isinstance(check, Reports):
+        return check
+    if isinstance(check, bool):
+        return Reports() if check else None
+    raise UsageError(
+        f"check takes True, False or a Reports, not {check!r}",
+        hint="check=Reports(determinism=True) asks for what --check determinism does",
+    )
 
 
 class Reports:
@@ -74,4 +87,4 @@ class Reports:
             raise ChecksFailed(self.take())
 
 
-__all__ = ["Reports"]
+__all__ = ["Reports", "gathering"]

@@ -46,6 +46,14 @@ _LONGEST = 1 << 16
 """Instructions a record's field can name."""
 
 
+_OF_MEMORY = frozenset(
+    {
+        *(Kind.GLOBAL_RACE, Kind.WORKGROUP_RACE, Kind.REPLICATED_READ, Kind.SAME_VALUE),
+        Kind.UNINITIALISED_GLOBAL,
+    }
+)
+
+
 class CheckMode:
     """Finds races, missing waits, uninitialised reads and misused barriers.
 
@@ -228,7 +236,8 @@ class CheckWatch:
         if self.clocks.error is not None:
             raise self.clocks.error
         kernel = self.native.kernel
-        entries = [e for e in self.log.read() if e.kind not in self._not_reported()]
+        entries = self._in_bounds(self.log.read())
+        entries = [e for e in entries if e.kind not in self._not_reported()]
         missing = self._missing(entries)
         known = Sources(self.known, self.arrays)
         found = reports(kernel, self.launch, self.owners, known, entries, missing)
@@ -236,6 +245,19 @@ class CheckWatch:
         found += format_reports(kernel.program, self.tensors)
         if found:
             self.mode.found(found)
+
+    def _in_bounds(self, entries: Sequence[CheckRecord]) -> list[CheckRecord]:
+        """Records without those that follow from an access out of bounds: a race there, or memory
+        that nobody has written."""
+        beyond = {entry.instruction for entry in entries if entry.kind is Kind.OUT_OF_BOUNDS}
+
+        def follows(entry: CheckRecord) -> bool:
+            return entry.kind in _OF_MEMORY and any(
+                index in beyond and not self.bounds.allows(index, entry.address)
+                for index in (entry.instruction, entry.other - 1)
+            )
+
+        return [entry for entry in entries if not follows(entry)]
 
     def _missing(self, entries: Sequence[CheckRecord]) -> dict[tuple[int, int], str]:
         """What would order the accesses of each race between workgroups, by instructions."""

@@ -10,7 +10,7 @@ from wavecast import arch as devices
 from wavecast import compile as compilers
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.names import readable
-from wavecast.emulate.check.collected import Reports
+from wavecast.emulate.check.collected import Reports, gathering
 from wavecast.errors import UsageError
 from wavecast.integrations.module.function import Function
 
@@ -95,7 +95,7 @@ def load(
     added to it.
 
     Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
-    MissingTool, and UsageError for code that is not AMD's.
+    MissingTool, and UsageError for code that is not AMD's or another value of `check`.
     """
     from wavecast.emulate.check.determinism import OrderChecks
     from wavecast.emulate.check.mode import CheckMode
@@ -115,12 +115,13 @@ def load(
             hint=f'choose one: arch="{targets[0]}"',
         )
     device = devices.load(arch or targets[0])
-    reports = check if isinstance(check, Reports) else Reports()
+    asked = gathering(check)
+    reports = asked if asked is not None else Reports()
     checking = None
-    if check is not False:
+    if asked is not None:
         checking = CheckMode(reports.add, CANARY, numbers=reports.numbers)
     modes = [mode for mode in (checking, trace) if mode is not None]
-    orders = OrderChecks(reports.add) if check is not False and reports.determinism else None
+    orders = OrderChecks(reports.add) if asked is not None and reports.determinism else None
     emulator = Emulator(threads, Modes.of(modes), max_instructions, orders)
     raised = None if reports is check else reports
     functions = [Function(item, device, emulator, raised) for item in codes]

@@ -42,7 +42,8 @@ def device(
 
     Launches raise `wavecast.emulate.errors.Unsupported` for an instruction without a meaning here
     and `ExecutionError` when they touch memory outside their tensors' storages, run endlessly or
-    deadlock. Raises UnknownName for an unknown `arch`, UsageError inside a capture or a device.
+    deadlock. Raises UnknownName for an unknown `arch`, UsageError inside a capture or a device
+    or for another value of `check`.
 
     With `check`, launches are watched for races, missing waits, reads of memory nobody wrote and
     more (docs/checks.md). What is found gathers in `reports` of the object the block gets; when the
@@ -55,7 +56,7 @@ def device(
     With `trace`, `traces` of that object holds what every launch executed and touched
     (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
     """
-    from wavecast.emulate.check.collected import Reports
+    from wavecast.emulate.check.collected import Reports, gathering
     from wavecast.emulate.check.determinism import OrderChecks
     from wavecast.emulate.check.mode import CheckMode
     from wavecast.emulate.launch import Emulator
@@ -66,8 +67,9 @@ def device(
     from wavecast.integrations.triton.execute import ExecutingHooks
 
     facts = device_facts(arch)
-    checked = check is not False
-    reports = check if isinstance(check, Reports) else Reports()
+    asked = gathering(check)
+    checked = asked is not None
+    reports = asked if asked is not None else Reports()
     tracing = TraceMode() if trace is True else trace or None
     watching: list[Mode] = [] if tracing is None else [tracing]
     if checked:
