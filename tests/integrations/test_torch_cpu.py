@@ -12,6 +12,8 @@ from wavecast.errors import CaptureError
 from wavecast.integrations.torch_cpu import emulated_cuda
 
 torch = pytest.importorskip("torch")
+from torch._subclasses import CrossRefFakeMode  # noqa: E402
+
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:.*:DeprecationWarning"),
@@ -97,6 +99,24 @@ def test_custom_operators_for_cuda_run(cuda):
         return torch.empty_like(x, device="cuda").copy_(x * 2)
 
     assert twice(torch.ones(2, device="cuda")).tolist() == [2, 2]
+
+
+def test_opcheck_of_an_operator_for_cuda(cuda):
+    fragment = torch.library.Library("wavecast_checked", "DEF")
+    try:
+        fragment.define("twice(Tensor x) -> Tensor")
+
+        @torch.library.register_fake("wavecast_checked::twice", lib=fragment)
+        def _(x: torch.Tensor) -> torch.Tensor:
+            assert x.is_cuda
+            return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+        fragment.impl("twice", lambda x: torch.empty_like(x, device=x.device).copy_(x * 2), "CUDA")
+        twice = torch.ops.wavecast_checked.twice.default
+        results = torch.library.opcheck(twice, (torch.ones(2, device="cuda"),))
+        assert set(results.values()) == {"SUCCESS"}
+    finally:
+        fragment._destroy()
 
 
 def test_kernels_for_cuda_and_for_the_cpu_do_not_warn(cuda):
@@ -232,6 +252,8 @@ def test_everything_is_put_back():
         (torch.version, "hip"),
         (torch.version, "cuda"),
         (torch.library, "custom_op"),
+        (torch.library.Library, "_register_fake"),
+        (CrossRefFakeMode, "__torch_dispatch__"),
         (torch.testing, "assert_close"),
         (torch.autograd, "_engine_run_backward"),
         (torch.Tensor, "allclose"),
