@@ -9,9 +9,11 @@ import pytest
 
 from tests.integrations.conftest import GFX942, SM_90
 from wavecast.errors import CaptureError
-from wavecast.integrations.torch_cpu import emulated_cuda
+from wavecast.integrations.torch_cpu import emulated_cuda, products
 
 torch = pytest.importorskip("torch")
+from torch._subclasses import CrossRefFakeMode  # noqa: E402
+
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:.*:DeprecationWarning"),
@@ -97,6 +99,54 @@ def test_custom_operators_for_cuda_run(cuda):
         return torch.empty_like(x, device="cuda").copy_(x * 2)
 
     assert twice(torch.ones(2, device="cuda")).tolist() == [2, 2]
+
+
+def test_opcheck_of_an_operator_for_cuda(cuda):
+    fragment = torch.library.Library("wavecast_checked", "DEF")
+    try:
+        fragment.define("twice(Tensor x) -> Tensor")
+
+        @torch.library.register_fake("wavecast_checked::twice", lib=fragment)
+        def _(x: torch.Tensor) -> torch.Tensor:
+            assert x.is_cuda
+            return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+        fragment.impl("twice", lambda x: torch.empty_like(x, device=x.device).copy_(x * 2), "CUDA")
+        twice = torch.ops.wavecast_checked.twice.default
+        results = torch.library.opcheck(twice, (torch.ones(2, device="cuda"),))
+        assert set(results.values()) == {"SUCCESS"}
+    finally:
+        fragment._destroy()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_products_of_16_bits_are_rounded_once(dtype, monkeypatch):
+    def kernels():
+        return [torch._C._dispatch_dump(f"aten::{name}") for name in products.PRODUCTS]
+
+    monkeypatch.setattr(products, "unsupported", lambda: frozenset({dtype}))
+    before = kernels()
+    make = torch.Generator().manual_seed(1)
+    a, b, c = (torch.randn(2, 96, 96, generator=make).to(dtype) for _ in range(3))
+    wide = a.float(), b.float(), c.float()
+    batched, alone = wide[0] @ wide[1], wide[0][0] @ wide[1][0]
+    with emulated_cuda(GFX942, lambda text: None):
+        weight = b[0].clone().requires_grad_()
+        out = torch.nn.functional.linear(a[0], weight)
+        out.backward(c[0])
+        assert torch.equal(torch.bmm(a, b), batched.to(dtype))
+        assert torch.equal(a[0] @ b[0], alone.to(dtype))
+        assert torch.equal(
+            torch.addmm(c[0], a[0], b[0], beta=2), (2 * wide[2][0] + alone).to(dtype)
+        )
+        assert torch.equal(torch.baddbmm(c, a, b), (wide[2] + batched).to(dtype))
+        assert torch.equal(weight.grad, (wide[2][0].T @ wide[0][0]).to(dtype))
+        assert (
+            torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64)
+        ).sum() == 8
+        with pytest.raises(RuntimeError, match="same dtype"):
+            torch.mm(a[0], wide[1][0])
+    assert kernels() == before
 
 
 def test_kernels_for_cuda_and_for_the_cpu_do_not_warn(cuda):
@@ -232,6 +282,8 @@ def test_everything_is_put_back():
         (torch.version, "hip"),
         (torch.version, "cuda"),
         (torch.library, "custom_op"),
+        (torch.library.Library, "_register_fake"),
+        (CrossRefFakeMode, "__torch_dispatch__"),
         (torch.testing, "assert_close"),
         (torch.autograd, "_engine_run_backward"),
         (torch.Tensor, "allclose"),

@@ -1,5 +1,6 @@
 """All operators, cases and targets: `python -m tests.kernels.everything [--check] [--target T]…
-[NAME…]`. Prints what is wrong, what spills, and a count; exit code 1 when anything is."""
+[--cases N] [NAME…]`. Prints what is wrong, what spills, and a count; exit code 1 when anything is
+wrong. With `--cases`, only the first N cases of an operator."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--target", action="append")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--cases", type=int)
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -26,7 +28,7 @@ def main() -> int:
         for target in given.target or TARGETS:
             if operator.targets and target not in operator.targets:
                 continue
-            for sizes in (*operator.cases, *operator.thorough):
+            for sizes in (*operator.cases, *operator.thorough)[: given.cases]:
                 started = time.perf_counter()
                 try:
                     verdict = verify(operator, sizes, target, check=given.check)

@@ -30,7 +30,15 @@ def emulated_cuda(
         raise MissingTool(
             "PyTorch is not installed", hint="pip install 'wavecast[torch]'"
         ) from error
-    from wavecast.integrations.torch_cpu import checks, compiling, cuda_api, fake, library, mode
+    from wavecast.integrations.torch_cpu import (
+        checks,
+        compiling,
+        cuda_api,
+        fake,
+        library,
+        mode,
+        products,
+    )
 
     patches = Patches()
     active = mode.CudaOnCpu(torch)
@@ -39,6 +47,7 @@ def emulated_cuda(
         cuda_api.install(patches, facts, executing=executing)
         checks.install(patches, in_doubt, note)
         fake.install(patches)
+        products.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
         with active:

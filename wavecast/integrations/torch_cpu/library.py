@@ -1,4 +1,7 @@
-"""Custom operators registered for `cuda`: registered for the CPU, and run with `cuda` emulated."""
+"""Custom operators registered for `cuda`: registered for the CPU, and run with `cuda` emulated.
+
+So run the functions that describe their results, and PyTorch's comparison of both (`opcheck`).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,10 @@ from wavecast.integrations.torch_cpu.mode import CudaOnCpu
 
 
 def install(patches: Patches, mode: CudaOnCpu) -> None:
-    """Replace `torch.library.custom_op`, `register_kernel` and `Library.impl` for the time."""
+    """Replace `torch.library.custom_op`, `register_kernel`, `register_fake` and `Library.impl` for
+    the time, and what `torch.library.opcheck` compares real and fake results with."""
     import torch
+    from torch._subclasses import CrossRefFakeMode
 
     library = torch.library
     in_mode = functools.partial(_in_mode, mode)
@@ -45,6 +50,19 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
         return lambda function: register(op, types, in_mode(function), **kwargs)
 
     patches.attribute(library, "register_kernel", register_kernel)
+
+    register_fake: Any = library.Library._register_fake
+
+    @functools.wraps(register_fake)
+    def fake_in_mode(
+        self: Any, op_name: Any, fn: Callable, _stacklevel: int = 1, **kwargs: Any
+    ) -> Any:
+        return register_fake(self, op_name, in_mode(fn), _stacklevel + 1, **kwargs)
+
+    patches.attribute(library.Library, "_register_fake", fake_in_mode)
+
+    compare = in_mode(CrossRefFakeMode.__torch_dispatch__)
+    patches.attribute(CrossRefFakeMode, "__torch_dispatch__", compare)
 
     impl = library.Library.impl
 
