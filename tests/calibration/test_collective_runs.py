@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calibration import machines
-from calibration.datasets.collective_runs import cases
+from wavecast.bench.accuracy.importers.collective_runs import cases
 from wavecast.bench.accuracy.cases import Case
 from wavecast.model.ops.collectives import Collective
 
