@@ -28,8 +28,8 @@ class Deployment:
     formats of the checkpoint, the engine `vllm`, the cache dtype of the engine.
 
     `settings` are names of `engine.SETTINGS` with other values than the profile has. With
-    `disaggregation`, every instance has the GPUs of `parallel`, which has no replicas then. `check_plan`
-    adds notes on modules that the plan of transformers does not divide (`plan`).
+    `disaggregation`, every instance has the GPUs of `parallel`, which has no replicas then.
+    `check_plan` adds notes on modules that the plan of transformers does not divide (`plan`).
     """
 
     dtype: str = ""
