@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from calibration.datasets.collective_runs import cases
 from calibration.datasets.collectives import Collectives
 from calibration.table import Sample, Setting, drop, get, put, ratios, samples
 from wavecast import arch
+from wavecast.bench.accuracy.importers.collective_runs import cases
 from wavecast.model import coefficients
 from wavecast.model.ops.collectives import Collective, one_node
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from calibration import machines
-from calibration.datasets.collective_runs import cases
 from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.importers.collective_runs import cases
 from wavecast.model.ops.collectives import Collective
 
 pd = pytest.importorskip("pandas")

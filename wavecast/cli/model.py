@@ -85,6 +85,8 @@ class Counts(click.ParamType):
               help="The same by a power law: its exponent; 0 is equal loads.")  # fmt: skip
 @click.option("--dp-attention", is_flag=True,
               help="Replicate attention on the GPUs of --tp; each has its sequences.")  # fmt: skip
+@click.option("--check-plan", is_flag=True,
+              help="Note modules that the plan of transformers does not divide.")  # fmt: skip
 @click.option("--dtype", default="", help="Format of the weights: bf16, fp8, int8, mxfp4, int4; "
               "default: that of the checkpoint.")  # fmt: skip
 @click.option("--attention-dtype", default="", help="Format of the projections of attention, "
@@ -138,6 +140,7 @@ def command(
     expert_load: Path | None,
     expert_skew: float,
     dp_attention: bool,
+    check_plan: bool,
     dtype: str,
     attention_dtype: str,
     kv_dtype: str,
@@ -216,6 +219,7 @@ def command(
             attention=attention_dtype,
             parallel=parallel,
             engine=engine,
+            check_plan=check_plan,
         )
         deployment = workload.deployment(deployment)
         deployments.append((machine, deployment))

@@ -15,6 +15,7 @@ from wavecast.systems.graph import Builder, Step
 from wavecast.systems.intervals import Interval, bracketed
 from wavecast.systems.memory import MemoryUse, memory
 from wavecast.systems.parallel import Parallelism, check
+from wavecast.systems.plan import undivided
 from wavecast.systems.precision import Precision, on_device, precision
 from wavecast.systems.serving import Disaggregation, Load, Served, serve
 from wavecast.systems.speculation import Speculation
@@ -28,6 +29,7 @@ class Deployment:
 
     `settings` are names of `engine.SETTINGS` with other values than the profile has. With
     `disaggregation`, every instance has the GPUs of `parallel`, which has no replicas then.
+    `check_plan` adds notes on modules that the plan of transformers does not divide (`plan`).
     """
 
     dtype: str = ""
@@ -35,6 +37,7 @@ class Deployment:
     attention: str = ""
     parallel: Parallelism = field(default_factory=Parallelism)
     engine: str = "vllm"
+    check_plan: bool = False
     scale: tuple[tuple[str, float], ...] = ()
     """Factors of times: of a module or a kernel by its name, of what the CPU does as `HOST`."""
     engine_fields: tuple[tuple[str, bool | int], ...] = ()
@@ -120,6 +123,8 @@ class ModelOnSystem:
             attention=deployment.attention,
         )
         self.precision, self.notes = on_device(formats, system.device)
+        if deployment.check_plan:
+            self.notes += undivided(values, self.architecture, self.parallel)
         drafted = deployment.speculation
         self.memory = memory(
             self.architecture,

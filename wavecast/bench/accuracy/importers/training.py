@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast.arch.systems import System, system
 from wavecast.bench.accuracy.cases import Case
+from wavecast.bench.accuracy.importers import collective_runs
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
 from wavecast.bench.accuracy.importers.serving import known_model
 from wavecast.errors import UnknownName, Unpredictable, WavecastError
@@ -61,10 +62,12 @@ class TrainingRuns(Importer):
     )  # fmt: skip
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
-        """A case per row with a throughput of training."""
+        """A case per row with a throughput of training, and per row with a time of a collective,
+        which files of the same columns have."""
         for row in rows(frame):
             if row.get("phase") == "train":
                 yield _case(row)
+        yield from collective_runs.cases(frame)
 
 
 def _case(row: Mapping[str, Any]) -> Case:

@@ -64,7 +64,7 @@ def _collective(
 ) -> tuple[Collective | None, str]:
     function = {"alltoall": "all_to_all"}.get(function, function)
     if function not in FUNCTIONS:
-        return None, f"{function} is no collective the model knows"
+        return None, f"the model does not know the collective {function}"
     if "eager" in named.get("kernel_source", ""):
         return None, "called by the host each time: the time of the host"
     if library not in (*ENGINES, "nccl"):
