@@ -218,19 +218,25 @@ def module(
     `source` is an `nn.Module` (of any device, also meta or fake) with its `inputs` (a tensor, a
     tuple, or a mapping by name), an `ExportedProgram`, or a text like `script.py:factory`,
     `program.pt2` or `kernels.yaml`. `system` names GPUs (`"mi300x,h200"` or a list), `engine` is
-    `eager` or `torch.compile`. With `train` the backward pass follows, and a step of `optimizer`
-    (`sgd`, `momentum`, `adam`, `adamw`, `fused_adamw`).
+    `eager`, `torch.compile` or `wavecast` (the forward calls that `wavecast.ops` answers, by its
+    kernels, compiled for the GPU). With `train` the backward pass follows, and a step of
+    `optimizer` (`sgd`, `momentum`, `adam`, `adamw`, `fused_adamw`).
 
     Raises UsageError for arguments that do not fit, UnknownName for names, InputError for files,
     CaptureError where the module does not run on tensors without values, MissingTool without
     PyTorch.
     """
+    from wavecast.pipeline.replacing import ENGINE, replaced
     from wavecast.pipeline.sources import graph
     from wavecast.systems.sources.answer import answer
+    from wavecast.systems.sources.framework import framework
 
     selectors = system.split(",") if isinstance(system, str) else system
     machines = [find_system(selector, arch_files) for selector in selectors]
+    library = framework(engine).name == ENGINE
     found = graph(source, inputs, train=train, optimizer=optimizer)
+    if library:
+        return ModuleReport(tuple(replaced(found, machine).after for machine in machines))
     return ModuleReport(tuple(answer(found, machine, engine) for machine in machines))
 
 

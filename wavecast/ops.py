@@ -12,7 +12,7 @@ defines them. `names()` lists them, `register` adds one of your own (docs/adding
 
 Whole models: `replace(model)` gives modules another forward, `substituted()` answers PyTorch's
 functions while a block runs, and `inductor_pass()` rewrites what `torch.compile` is about to
-compile. Each tells what it did.
+compile. Each tells what it did. `predicted(model, inputs)` tells what `replace` would change.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from wavecast.kernels.registry import operator, operators, register
 
 if TYPE_CHECKING:
     from wavecast.integrations.torch.inductor import InductorPass
+    from wavecast.pipeline.replacing import ReplacedModule
 
 library.install()
 
@@ -44,6 +45,22 @@ def inductor_pass(*, cached: bool = False) -> InductorPass:
     from wavecast.integrations.torch.inductor import InductorPass
 
     return InductorPass(cached=cached)
+
+
+def predicted(model: Any, inputs: Any, system: str = "mi300x", *, jobs: int = 1) -> ReplacedModule:
+    """What `replace` would change in the forward pass of a module, before anything runs: seconds by
+    module as PyTorch runs it and by the kernels of the library, compiled for the GPU `system` and
+    predicted from their machine code. Print it for a table.
+
+    `inputs` are a tensor, a tuple, or a mapping by name; nothing is computed. Raises UsageError for
+    other arguments, CaptureError where the module does not run on tensors without values.
+    """
+    from wavecast.arch.systems import system as find_system
+    from wavecast.integrations.torch_graph import module_graph
+    from wavecast.pipeline.replacing import replaced
+
+    machine = find_system(system)
+    return replaced(module_graph(model, inputs), machine, jobs=jobs)
 
 
 def __getattr__(name: str) -> Any:
@@ -63,6 +80,7 @@ __all__ = [
     "inductor_pass",
     "names",
     "operator",
+    "predicted",
     "register",
     "replace",
     "substituted",

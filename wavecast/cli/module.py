@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.types import count
 
 _ENDINGS = (".py", ".pt2", ".yaml", ".yml")
 
@@ -53,7 +54,10 @@ class ModelCommand(click.Command):
 @click.option("--arch-file", "arch_files", multiple=True, type=click.Path(path_type=Path),
               help="TOML with facts of a GPU, over those of the package.")  # fmt: skip
 @click.option("--engine", default="eager", show_default=True,
-              help="eager, or torch.compile (fused by a rule).")  # fmt: skip
+              help="eager, torch.compile (fused by a rule), or wavecast (wavecast.ops, "
+              "compiled for the GPU).")  # fmt: skip
+@click.option("-j", "--jobs", type=count(1, 256), default=1, show_default=True,
+              help="Processes that compile for --engine wavecast.")  # fmt: skip
 @click.option("--train", is_flag=True, help="Forward and backward pass of a module.")
 @click.option("--optimizer", default="", help="And a step of sgd, momentum, adam, adamw, "
               "fused_adamw.")  # fmt: skip
@@ -66,6 +70,7 @@ def command(
     systems: str,
     arch_files: tuple[Path, ...],
     engine: str,
+    jobs: int,
     train: bool,
     optimizer: str,
     detail: str,
@@ -77,20 +82,28 @@ def command(
     .pt2 file of torch.export.save, or a YAML file of kernels (docs/model.md).
     """
     from wavecast.arch.systems import system
+    from wavecast.pipeline.replacing import ENGINE, replaced
     from wavecast.pipeline.sources import graph
     from wavecast.report import graphs as report
     from wavecast.systems.sources.answer import answer
     from wavecast.systems.sources.framework import framework
 
     machines = [system(selector, arch_files) for selector in systems.split(",")]
-    framework(engine)
+    own = framework(engine).name == ENGINE
     found = graph(model, train=train, optimizer=optimizer)
-    answers = [answer(found, machine, engine) for machine in machines]
+    if own:
+        changed = [replaced(found, machine, jobs=jobs) for machine in machines]
+        answers = [one.after for one in changed]
+    else:
+        changed, answers = [], [answer(found, machine, engine) for machine in machines]
     if format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(report.dumps(answers))
     else:
-        report.render(answers, streams.console(highlight=False), detail=detail)
+        console = streams.console(highlight=False)
+        report.render(answers, console, detail=detail)
+        for one in changed:
+            report.render_changes(one, console)
     return 0
 
 

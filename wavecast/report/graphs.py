@@ -20,6 +20,7 @@ from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
+    from wavecast.pipeline.replacing import ReplacedModule
     from wavecast.systems.sources.answer import ModuleAnswer
     from wavecast.systems.sources.price import CallTime
 
@@ -64,6 +65,28 @@ def render(answers: Sequence[ModuleAnswer], console: Console, *, detail: str = "
         for note in answer.notes:
             console.print(Text.assemble(("note ", "cyan"), safe(note)))
         console.print()
+
+
+def render_changes(change: ReplacedModule, console: Console) -> None:
+    """Print what the kernel library changes, by module."""
+    columns = [("  module", "left"), ("class", "left"), ("PyTorch", "right"),
+               ("wavecast.ops", "right"), ("speedup", "right"), ("operators", "left")]  # fmt: skip
+    table = _table(*columns)
+    for one in change.changes:
+        table.add_row(
+            f"  {safe(one.module)}",
+            safe(one.kind),
+            units.seconds(one.before),
+            units.seconds(one.after),
+            f"{one.speedup:.2f}",
+            ", ".join(one.operators) or safe("; ".join(one.left)),
+        )
+    before, after = change.before.total.value, change.after.total.value
+    console.print(table)
+    console.print(
+        f"  {safe(change.before.graph.name)} on {safe(change.before.device.name)}: "
+        f"{units.seconds(before)} as PyTorch runs it, {units.seconds(after)} with wavecast.ops"
+    )
 
 
 def _head(answer: ModuleAnswer, console: Console) -> None:
@@ -209,4 +232,4 @@ def _kernel(one: _Equal) -> GraphKernelJson:
     )
 
 
-__all__ = ["document", "dumps", "render"]
+__all__ = ["document", "dumps", "render", "render_changes"]

@@ -48,7 +48,8 @@ def script_graph(
                 f"{factory}() returns a {type(made).__name__}", hint="return (module, inputs)"
             )
         module, inputs = made
-        return module_graph(module, inputs, train=train, optimizer=optimizer, name=factory)
+        name = f"{path.name}:{factory}"
+        return module_graph(module, inputs, train=train, optimizer=optimizer, name=name)
 
 
 class _WithoutValues(TorchFunctionMode):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wavecast.arch import Device
@@ -67,10 +67,22 @@ def answer(
     times = prices.of(launched)
     if not times:
         raise NothingAnalysed(f"{graph.name} launches no kernel")
+    notes = (*graph.notes, *_notes(prices, how, fusible=source is graph))
+    return added_up(graph, system.device, how, times, notes)
+
+
+def added_up(
+    graph: ModuleGraph,
+    device: Device,
+    how: Framework,
+    times: Sequence[CallTime],
+    notes: tuple[str, ...],
+) -> ModuleAnswer:
+    """The answer for kernels with known times."""
     time = run(graph, times, how)
     return ModuleAnswer(
         graph=graph,
-        device=system.device,
+        device=device,
         framework=how,
         total=_interval(time, times),
         time=time,
@@ -78,12 +90,12 @@ def answer(
         by_phase=_summed((t.kernel.phase, t.seconds) for t in times),
         by_operator=_summed((t.kernel.operator, t.seconds) for t in times),
         by_module=_summed((t.kernel.module, t.seconds) for t in times),
-        memory=module_memory(graph, system.device),
-        notes=(*graph.notes, *_notes(prices, how, fusible=source is graph)),
+        memory=module_memory(graph, device),
+        notes=notes,
     )
 
 
-def _interval(time: GraphTime, times: list[CallTime]) -> Interval:
+def _interval(time: GraphTime, times: Sequence[CallTime]) -> Interval:
     below: dict[str, float] = defaultdict(float)
     above: dict[str, float] = defaultdict(float)
     for one in times:
@@ -113,4 +125,4 @@ def _notes(prices: GraphPrices, how: Framework, *, fusible: bool) -> list[str]:
     return notes
 
 
-__all__ = ["BASIS", "ModuleAnswer", "answer"]
+__all__ = ["BASIS", "ModuleAnswer", "added_up", "answer"]
