@@ -296,4 +296,4 @@ class Instance:
         self.running = self.running[~over]
 
 
-__all__ = ["Instance", "StepOutcome", "Requests"]
+__all__ = ["Instance", "Requests", "StepOutcome"]
