@@ -49,7 +49,7 @@ class Requests:
 
 
 @dataclass(slots=True)
-class InstanceResult:
+class StepOutcome:
     """What a step did: requests whose first token exists, whose prefill is over on an instance that
     does not decode, and that have all their tokens."""
 
@@ -232,9 +232,9 @@ class Instance:
 
     # --- applying it ---------------------------------------------------------------------------
 
-    def finish(self, now: float) -> InstanceResult:
+    def finish(self, now: float) -> StepOutcome:
         """Apply the step that has ended at `now`."""
-        outcome = InstanceResult()
+        outcome = StepOutcome()
         seconds = self.each * self.times
         self.steps += self.times
         self.most = max(self.most, self.decoding.size + len(self.chunks))
@@ -272,7 +272,7 @@ class Instance:
             self.gaps.append((self.each, numbers.size * (self.times - 1)))
         self.last = now
 
-    def _prefilled(self, number: int, outcome: InstanceResult) -> None:
+    def _prefilled(self, number: int, outcome: StepOutcome) -> None:
         requests = self.requests
         if not requests.written[number]:
             outcome.first.append(number)
@@ -284,7 +284,7 @@ class Instance:
         requests.stored[number] = 0
         outcome.prefilled.append(number)
 
-    def _retire(self, outcome: InstanceResult) -> None:
+    def _retire(self, outcome: StepOutcome) -> None:
         requests = self.requests
         over = requests.written[self.running] >= requests.outputs[self.running]
         if not over.any():
@@ -296,4 +296,4 @@ class Instance:
         self.running = self.running[~over]
 
 
-__all__ = ["Instance", "InstanceResult", "Requests"]
+__all__ = ["Instance", "Requests", "StepOutcome"]
