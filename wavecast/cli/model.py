@@ -10,9 +10,10 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli import workload as workloads
+from wavecast.cli.model_search import run_search
 from wavecast.cli.module import ModelCommand
 from wavecast.cli.training import check_options, run_training, training_options
-from wavecast.cli.types import NumberRange, count
+from wavecast.cli.types import PROCESSES, NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
 
 _MOST = 1 << 20
@@ -106,6 +107,13 @@ class Counts(click.ParamType):
               help='Predict changes: "hbm*1.5; attention free; tp 4; host 0".')  # fmt: skip
 @click.option("--compare", default="", metavar="SYSTEM,SYSTEM[,SYSTEM]",
               help="Instead of --system: ratios to the first, with intervals.")  # fmt: skip
+@click.option("--search", "dimensions", default="", metavar="NAME[=V|V][,NAME]",
+              help="Search tp, dp, ep, dtype, kv-dtype, engine, dp-attention, batch.")  # fmt: skip
+@click.option("--slo", default="", help='Objectives of --search: "ttft<2s,tpot.p99<40ms".')
+@click.option("--state", type=click.Path(path_type=Path, dir_okay=False), default=None,
+              help="File of results of --search, which continues from there.")  # fmt: skip
+@click.option("-j", "--jobs", type=PROCESSES, default=None,
+              help="Processes of --search. [default: one per processor]")  # fmt: skip
 @click.option("--findings", is_flag=True,
               help="Look for changes that make it faster, and modules to optimise.")  # fmt: skip
 @click.option("--power", type=NumberRange(0, 1e6, min_open=True), default=None, metavar="WATTS",
@@ -141,6 +149,10 @@ def command(
     requests: int | None,
     changes: str,
     compare: str,
+    dimensions: str,
+    slo: str,
+    state: Path | None,
+    jobs: int | None,
     findings: bool,
     power: float | None,
     price: float | None,
@@ -207,6 +219,13 @@ def command(
         )
         deployment = workload.deployment(deployment)
         deployments.append((machine, deployment))
+    if dimensions:
+        return run_search(
+            *(name, deployments, asked if concurrency else asked[:1]),
+            dimensions=dimensions, slo=slo, state=state, jobs=jobs, format_=format_,
+        )  # fmt: skip
+    if slo or state is not None:
+        raise UsageError("--slo and --state belong to --search")
     found = study(name, deployments, asked, questions)
     if format_ == "json":
         streams.as_document(sys.stdout)

@@ -16,6 +16,7 @@ from wavecast.documents.ops import OpsDocument
 from wavecast.documents.profile import ProfileDocument
 from wavecast.documents.schema import name_of
 from wavecast.documents.system import SystemDocument
+from wavecast.documents.system_search import ModelSearchDocument
 from wavecast.documents.trace import TraceDocument
 from wavecast.documents.training import TrainingDocument
 from wavecast.documents.tune import TuneDocument
@@ -28,6 +29,7 @@ def documents() -> dict[str, type[JsonObject]]:
         ExplainDocument,
         OperationDocument,
         SystemDocument,
+        ModelSearchDocument,
         TrainingDocument,
         GraphDocument,
         CheckDocument,

@@ -1,0 +1,72 @@
+"""A search of configurations of a served model as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.documents import base
+from wavecast.documents.system_search import ModelSearchDocument, SearchedModelJson
+from wavecast.report import systems_words, units
+from wavecast.report.terminal_text import safe
+from wavecast.version import __version__
+
+if TYPE_CHECKING:
+    from wavecast.tune.model_search import ModelSearch, SearchedModel
+
+
+def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> None:
+    """Print the best configurations, the frontier, and what was skipped."""
+    known = f", {found.known:,} of them from the state" if found.known else ""
+    console.print(Text(f"{found.tried:,} configurations{known}", style="bold"))
+    asked = f" under {safe(slo)}" if slo else ""
+    if found.ranked:
+        _table(f"the best{asked}", found.ranked[:top], console)
+    else:
+        console.print(Text(f"  no configuration meets {safe(slo) or 'it'}", style="red"))
+    if found.frontier:
+        _table("frontier: throughput per GPU, speed per user", found.frontier, console)
+    if found.missed:
+        console.print(Text(f"  {found.missed:,} run but miss an objective", style="dim"))
+    for reason, count in found.skipped.items():
+        console.print(Text(f"  {count:,} skipped: {safe(reason)}", style="dim"))
+
+
+def _table(title: str, rows: Sequence[SearchedModel], console: Console) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(f"  {title}")
+    for name in ("tok/s/GPU", "80 %", "tok/s/user", "TTFT", "TPOT"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for one in rows:
+        # Parallelism says what tp, dp, ep and dp-attention are.
+        others = [v for n, v in one.values.items() if n in ("dtype", "kv-dtype", "engine")]
+        name = " ".join([one.parallelism, *others, f"batch {one.concurrency}"])
+        table.add_row(
+            f"  {safe(one.system)} {safe(name)}",
+            Text(systems_words.rate(one.per_gpu), style="bold"),
+            f"{systems_words.rate(one.per_gpu_low)}–{systems_words.rate(one.per_gpu_high)}",
+            systems_words.rate(one.per_user),
+            units.seconds(one.ttft),
+            units.seconds(one.tpot),
+        )
+    console.print(table)
+
+
+def dumps(found: ModelSearch, *, model: str, slo: str) -> str:
+    """The document as JSON text."""
+    document = ModelSearchDocument.of(
+        found,
+        wavecast=__version__,
+        model=model,
+        slo=slo,
+        ranked=[SearchedModelJson.of(one) for one in found.ranked],
+        frontier=[SearchedModelJson.of(one) for one in found.frontier],
+    )
+    return base.dumps(document, indent=2)
+
+
+__all__ = ["dumps", "render"]

@@ -1,0 +1,246 @@
+"""Search of the configurations of a served model: every one is predicted, those that cannot run are
+counted with their reason, and the others are ranked by output tokens per second and GPU.
+
+Results are lines of a file (`state`), on disk as soon as they are known, each with a digest of
+everything that it depends on. A search that is started again, after a kill too, takes from there
+what it knows. Several searches may write to one file: a line is one write to its end, and a torn
+line is not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from wavecast import files, processes
+from wavecast.errors import InputError, MissingFact, Unpredictable, UsageError
+from wavecast.systems import huggingface
+from wavecast.systems.answer import ModelOnSystem, ServingAnswer
+from wavecast.tune.model_space import ModelConfiguration, Objective
+from wavecast.version import __version__
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedModel:
+    """A configuration and its prediction. `gpus` is their number, `per_gpu` and `per_user` output
+    tokens per second; times in seconds. `meets` is whether it meets all objectives; `why_not` says
+    why it cannot run, else it is empty."""
+
+    system: str
+    values: dict[str, str]
+    parallelism: str
+    gpus: int
+    concurrency: int
+    ttft: float = 0.0
+    tpot: float = 0.0
+    per_gpu: float = 0.0
+    per_gpu_low: float = 0.0
+    per_gpu_high: float = 0.0
+    per_user: float = 0.0
+    meets: bool = False
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSearch:
+    """What a search found: those that meet the objectives by `per_gpu`, the best first (`ranked`);
+    the `frontier` of throughput per GPU and speed per user among all that run, by `per_user`;
+    `skipped` counts what cannot run by its reason; `known` were in the state."""
+
+    tried: int
+    known: int
+    ranked: tuple[SearchedModel, ...]
+    frontier: tuple[SearchedModel, ...]
+    missed: int
+    skipped: dict[str, int]
+
+
+def search(
+    name: str,
+    found: Sequence[ModelConfiguration],
+    slo: tuple[Objective, ...],
+    *,
+    state: Path | None = None,
+    jobs: int = 1,
+    progress: Progress = lambda _: None,
+) -> ModelSearch:
+    """Predict configurations of the model `name` in `jobs` processes.
+
+    Raises UnknownName for a model, UsageError for a configuration of Hugging Face that lacks a
+    field, InputError for a state that cannot be read or written.
+    """
+    label, config = huggingface.load(name)
+    huggingface.read(config, label)
+    model = json.dumps([__version__, label, config], sort_keys=True, default=str)
+    keys = [_key(model, one, slo) for one in found]
+    results = _known(state, set(keys)) if state else {}
+    known = len(results)
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for number, (key, one) in enumerate(zip(keys, found, strict=True)):
+        if key not in results:
+            groups[one.system.name, one.deployment].append(number)
+    journal = _Appended(state) if state else None
+    work = [(name, [found[number] for number in numbers], slo) for numbers in groups.values()]
+    done = 0
+    for numbers, predicted in _predicted(list(groups.values()), work, jobs):
+        for number, one in zip(numbers, predicted, strict=True):
+            results[keys[number]] = one
+            if journal:
+                journal.add(keys[number], one)
+        done += len(numbers)
+        progress(f"{known + done} of {len(found)} configurations")
+    return _ranked([results[key] for key in keys], known)
+
+
+def _predicted(
+    groups: list[list[int]], work: list[Any], jobs: int
+) -> Iterable[tuple[list[int], list[SearchedModel]]]:
+    """Groups and their predictions as they are finished."""
+    if jobs == 1 or len(work) < 2:
+        for numbers, part in zip(groups, work, strict=True):
+            yield numbers, predict_group(*part)
+        return
+    from concurrent.futures import as_completed
+
+    with processes.started(min(jobs, len(work))) as pool:
+        pairs = zip(groups, work, strict=True)
+        waiting = {pool.submit(predict_group, *part): numbers for numbers, part in pairs}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+
+
+def predict_group(
+    name: str, group: Sequence[ModelConfiguration], slo: tuple[Objective, ...]
+) -> list[SearchedModel]:
+    """Loads on one deployment, whose kernels are predicted once."""
+    label, config = huggingface.load(name)
+    first = group[0]
+    try:
+        ready = ModelOnSystem(label, config, first.system, first.deployment)
+    except (UsageError, MissingFact, Unpredictable) as error:
+        return [_result(one, why_not=_reason(error.message)) for one in group]
+    if not ready.memory.fits:
+        return [_result(one, why_not="does not fit the memory") for one in group]
+    return [_served(ready, one, slo) for one in group]
+
+
+def _served(
+    ready: ModelOnSystem, one: ModelConfiguration, slo: tuple[Objective, ...]
+) -> SearchedModel:
+    replicas = one.deployment.parallel.data
+    if one.load.concurrency < replicas:
+        return _result(one, why_not="fewer requests than replicas")
+    try:
+        answer = ready.serve(one.load)
+    except (UsageError, MissingFact) as error:
+        return _result(one, why_not=_reason(error.message))
+    gpus, rate = one.deployment.parallel.gpus, answer.output_rate
+    return _result(
+        one,
+        ttft=answer.ttft.value,
+        tpot=answer.tpot.value,
+        per_gpu=rate.value / gpus,
+        per_gpu_low=rate.low / gpus,
+        per_gpu_high=rate.high / gpus,
+        per_user=_per_user(answer),
+        meets=all(objective.met(answer) for objective in slo),
+    )
+
+
+def _per_user(answer: ServingAnswer) -> float:
+    return 1 / answer.tpot.value if answer.tpot.value else 0.0
+
+
+def _result(one: ModelConfiguration, **figures: Any) -> SearchedModel:
+    parallel = one.deployment.parallel
+    return SearchedModel(
+        one.system.name, dict(one.values), str(parallel), parallel.gpus, one.load.concurrency,
+        **figures,
+    )  # fmt: skip
+
+
+def _reason(message: str) -> str:
+    """A message without the name of the model, so that equal reasons are counted together."""
+    return message.partition(": ")[2] or message
+
+
+def _ranked(results: Sequence[SearchedModel], known: int) -> ModelSearch:
+    able = [one for one in results if not one.why_not]
+    good = sorted((one for one in able if one.meets), key=lambda one: -one.per_gpu)
+    frontier: list[SearchedModel] = []
+    for one in sorted(able, key=lambda one: (-one.per_gpu, -one.per_user)):
+        if not frontier or one.per_user > frontier[-1].per_user:
+            frontier.append(one)
+    skipped = Counter(one.why_not for one in results if one.why_not)
+    return ModelSearch(
+        tried=len(results),
+        known=known,
+        ranked=tuple(good),
+        frontier=tuple(frontier),
+        missed=len(able) - len(good),
+        skipped=dict(skipped.most_common()),
+    )
+
+
+# --- the state --------------------------------------------------------------------------------
+
+
+def _key(model: str, one: ModelConfiguration, slo: tuple[Objective, ...]) -> str:
+    """A digest of all that a result depends on."""
+    facts = {n: str(one.system.device.facts.mapping[n]) for n in one.system.device.facts.names()}
+    system = (one.system.name, one.system.gpus, one.system.nodes, repr(one.system.fabric),
+              repr(one.system.network), sorted(facts.items()))  # fmt: skip
+    about = json.dumps([model, system, repr(one.deployment), repr(one.load), repr(slo)])
+    return hashlib.sha256(about.encode()).hexdigest()
+
+
+def _known(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
+    """The results of a state. Raises InputError for a file that is something else."""
+    if not state.exists():
+        return {}
+    names = {field.name for field in fields(SearchedModel)}
+    found: dict[str, SearchedModel] = {}
+    whole = 0
+    lines = [line for line in files.read_text(state).split("\n") if line]
+    for line in lines:
+        try:
+            entry = files.parse_json(line)
+            key, values = entry["key"], entry["result"]
+            if set(values) != names:
+                continue
+            whole += 1
+        except (ValueError, KeyError, TypeError):
+            continue  # torn by a kill
+        if key in keys:
+            found[key] = SearchedModel(**values)
+    if lines and not whole:
+        raise InputError(f"{state} is not the state of a search", hint="name another file")
+    return found
+
+
+class _Appended:
+    """The file of a state, open for lines at its end."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o644)
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+    def add(self, key: str, result: SearchedModel) -> None:
+        """Append a result; it begins with a new line, in case the last one is torn."""
+        line = json.dumps({"key": key, "result": asdict(result)}, allow_nan=False)
+        os.write(self._file, f"\n{line}\n".encode())
+        os.fsync(self._file)
+
+
+__all__ = ["ModelSearch", "SearchedModel", "predict_group", "search"]
