@@ -122,6 +122,8 @@ class Counts(click.ParamType):
               help="Power of a GPU, for the energy of tokens.")  # fmt: skip
 @click.option("--price", type=NumberRange(0, 1e6, min_open=True), default=None,
               help="Price of a GPU per hour, for the cost of tokens.")  # fmt: skip
+@click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), default=None,
+              help="Write the decode and prefill steps to this file, for Perfetto.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
@@ -159,6 +161,7 @@ def command(
     findings: bool,
     power: float | None,
     price: float | None,
+    perfetto: Path | None,
     detail: str,
     format_: str,
     workload: workloads.WorkloadOptions,
@@ -231,6 +234,11 @@ def command(
     if slo or state is not None:
         raise UsageError("--slo and --state belong to --search")
     found = study(name, deployments, asked, questions)
+    if perfetto is not None:
+        from wavecast.report import systems_perfetto
+
+        with streams.writing(perfetto) as stream:
+            stream.write(systems_perfetto.dumps(found))
     if format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(report.dumps(found))

@@ -27,10 +27,12 @@ _COARSE: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class LayerKernel:
-    """A kernel of a step and in how many layers it runs."""
+    """A kernel of a step and in how many layers it runs. `form` numbers the layers that have equal
+    kernels, -1 for what belongs to none."""
 
     priced: Priced
     count: int
+    form: int = -1
 
     @property
     def seconds(self) -> float:
@@ -78,8 +80,8 @@ class StepModel:
     def kernels(self, step: Step) -> list[LayerKernel]:
         """Every kernel of a step, priced at its very sizes."""
         found = [
-            LayerKernel(self.prices.of(node), count)
-            for layer, count in self.builder.architecture.layers
+            LayerKernel(self.prices.of(node), count, form)
+            for form, (layer, count) in enumerate(self.builder.architecture.layers)
             for node in self.builder.layer_nodes(layer, step)
         ]
         return found + [LayerKernel(self.prices.of(n), 1) for n in self.builder.head_nodes(step)]
