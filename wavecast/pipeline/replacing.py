@@ -234,8 +234,8 @@ def _changes(
         operators = dict.fromkeys(chosen[number][0] for number in own if number not in left)
         reasons = dict.fromkeys(left[number] for number in own if number in left)
         kind = before.graph.classes.get(module, "")
-        times = (one[module] for one in seconds)
-        found.append(ModuleChange(module, kind, tuple(operators), *times, tuple(reasons)))
+        here, there = (one[module] for one in seconds)
+        found.append(ModuleChange(module, kind, tuple(operators), here, there, tuple(reasons)))
     return tuple(sorted(found, key=lambda one: one.after - one.before))
 
 
