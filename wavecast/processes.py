@@ -184,7 +184,8 @@ def continue_in_child() -> Ended | None:
     sys.stdout.flush()
     sys.stderr.flush()
     parent = os.getpid()
-    child = os.fork()
+    with _no_thread_in_llvm():
+        child = os.fork()
     if not child:
         _die_with(parent)
         return None
@@ -194,6 +195,17 @@ def continue_in_child() -> Ended | None:
         signal.signal(number, lambda sent, _: os.kill(child, sent))
     _, status = os.waitpid(child, 0)
     return _ended(status)
+
+
+def _no_thread_in_llvm() -> contextlib.AbstractContextManager[object]:
+    """Holds llvmlite's lock around a fork, where llvmlite is loaded.
+
+    Another thread may be compiling. A child that is forked meanwhile has the lock without that
+    thread, and waits for ever as soon as it frees an object of LLVM, which Python may do within the
+    fork. llvmlite has no public name for the lock; it can be entered again by the same thread.
+    """
+    loaded = sys.modules.get("llvmlite.binding.ffi")
+    return loaded.lib._lock if loaded is not None else contextlib.nullcontext()
 
 
 def can_fork() -> bool:
@@ -209,7 +221,7 @@ def fork(work: Callable[[], object], *, own_group: bool = False) -> int:
     Raises OSError when the system has no process left.
     """
     parent = os.getpid()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _no_thread_in_llvm():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of other threads
         child = os.fork()
     if child:

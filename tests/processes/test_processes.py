@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -145,3 +146,26 @@ def test_a_fork_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         until(lambda: started.exists() and started.read_text() != "")
         parent.kill()
     until(lambda: not runs(int(started.read_text())))
+
+
+def test_a_fork_while_a_thread_compiles_can_compile() -> None:
+    from llvmlite import binding
+    from llvmlite.binding import ffi
+
+    held = threading.Event()
+
+    def compile_slowly() -> None:
+        with ffi.lib._lock:
+            held.set()
+            time.sleep(0.2)
+
+    def work() -> None:
+        signal.alarm(20)  # instead of waiting for ever
+        binding.get_process_triple()
+
+    thread = threading.Thread(target=compile_slowly)
+    thread.start()
+    held.wait()
+    child = processes.fork(work)
+    thread.join()
+    assert processes.wait(child) == Ended(code=0)
