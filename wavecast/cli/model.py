@@ -122,6 +122,8 @@ class Counts(click.ParamType):
               help="Power of a GPU, for the energy of tokens.")  # fmt: skip
 @click.option("--price", type=NumberRange(0, 1e6, min_open=True), default=None,
               help="Price of a GPU per hour, for the cost of tokens.")  # fmt: skip
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), default=None,
+              help="Write a page with plots; it needs no network.")  # fmt: skip
 @click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), default=None,
               help="Write the decode and prefill steps to this file, for Perfetto.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
@@ -161,6 +163,7 @@ def command(
     findings: bool,
     power: float | None,
     price: float | None,
+    html: Path | None,
     perfetto: Path | None,
     detail: str,
     format_: str,
@@ -234,6 +237,11 @@ def command(
     if slo or state is not None:
         raise UsageError("--slo and --state belong to --search")
     found = study(name, deployments, asked, questions)
+    if html is not None:
+        from wavecast.report import systems_html
+
+        with streams.writing(html) as stream:
+            stream.write(systems_html.render(found))
     if perfetto is not None:
         from wavecast.report import systems_perfetto
 
