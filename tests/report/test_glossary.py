@@ -24,7 +24,7 @@ REPORT: Final = ROOT / "wavecast/report"
 LINK: Final = "glossary.md"
 
 _EVERYDAY: Final = """
-after argument at before bytes by change command compared count cycles data do
+a after argument at before bytes by change command compared count cycles data do each
 error evidence expected figure file first found from gpu in instr. instruction
 interval kernel limited line loop mean measured median name not now of op over
 per predicted ratio rates reached reason record responsible row second seen set
