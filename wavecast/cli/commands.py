@@ -49,6 +49,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.ops",
         "Show the operators of the kernel library and their code on each GPU.",
     ),
+    "export": (
+        "wavecast.cli.export",
+        "Compile a call of an operator for C and C++ programs: code, header, launcher.",
+    ),
     "arch": ("wavecast.cli.arch", "Show the facts about a GPU with their sources; compare GPUs."),
     "rules": ("wavecast.cli.rules", "List the rules behind findings, and what to change for each."),
     "coefficients": (

@@ -8,6 +8,7 @@ from wavecast.documents.check import CheckDocument
 from wavecast.documents.compare import CompareDocument
 from wavecast.documents.diff import BisectDocument, DiffDocument
 from wavecast.documents.explain import ExplainDocument
+from wavecast.documents.export import ExportDocument
 from wavecast.documents.gate import BaselineDocument, GateDocument
 from wavecast.documents.graph import GraphDocument
 from wavecast.documents.history import HistoryDocument
@@ -44,6 +45,7 @@ def documents() -> dict[str, type[JsonObject]]:
         BisectDocument,
         OpsDocument,
         TuneDocument,
+        ExportDocument,
         ArchDocument,
     )
     return {name_of(document): document for document in known}

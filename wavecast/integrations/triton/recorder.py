@@ -56,6 +56,8 @@ class Recorder:
         self.notes: dict[str, None] = {}
         self.filtered: dict[str, None] = {}
         """Names of launched kernels that were not asked for."""
+        self.every_launch: Callable[[Launch], None] | None = None
+        """Called with every launch, equal ones included."""
         self._indices: dict[tuple, int] = {}
         self._trials: set[int] = set()
         self._on_launch = on_launch
@@ -72,6 +74,8 @@ class Recorder:
     def record(self, launch: Launch, *, trial: bool = False) -> None:
         """Add a launch, or count it once more. A `trial` is an autotuner's: the launch that
         follows with the winning configuration is the same one and is not counted again."""
+        if self.every_launch:
+            self.every_launch(launch)
         key = identity(launch)
         index = self._indices.get(key)
         if index is None:

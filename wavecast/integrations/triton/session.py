@@ -25,13 +25,15 @@ def capture(
     configs: Configurations = "first",
     sample: bool = False,
     run: bool = False,
+    on_launch: Callable[[Launch], None] | None = None,
 ) -> Iterator[CapturedLaunches]:
     """Record Triton launches of the block instead of running them.
 
     The list yielded grows by one per distinct launch. With `sample` some workgroups of every new
     launch for an AMD GPU are executed, for predictions, in the memory its arguments have then, and
     the list's `profiles` have the result. Kernels whose arguments are all indices run to their end,
-    as later ones may depend on them; with `run` all kernels do.
+    as later ones may depend on them; with `run` all kernels do. `on_launch` gets every launch,
+    equal ones included.
 
     Tensors may live on the CPU, and code that says `device="cuda"` gets CPU tensors where PyTorch
     has no GPU. Raises UnknownName for an unknown `arch`, CompileError for a kernel that does not
@@ -42,6 +44,7 @@ def capture(
 
     facts = device_facts(arch)
     recorder = Recorder(facts.target, kernels=kernels, configurations=configs, strict=True)
+    recorder.every_launch = on_launch
     real = has_gpu()
     hooks = Hooks(recorder, facts, torch_device="cuda:0")
     if sample and facts.is_amd:

@@ -1,0 +1,210 @@
+"""Calls exported for C: compiled, and launched on the emulator through a HIP runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+
+from tests.documents.support import validated  # noqa: E402
+from tests.pipeline.hip_driver import Driver  # noqa: E402
+from wavecast import arch  # noqa: E402
+from wavecast import compile as compiling  # noqa: E402
+from wavecast.cli.main import run  # noqa: E402
+from wavecast.compile.codeobject import Launch  # noqa: E402
+from wavecast.emulate.launch import Emulator  # noqa: E402
+from wavecast.errors import UsageError  # noqa: E402
+from wavecast.kernels import registry  # noqa: E402
+from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.pipeline.exporting import export  # noqa: E402
+from wavecast.report.exported import export_files  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+SPLIT = {"m": 33, "n": 64, "k": 2048, "dtype": "bfloat16"}
+"""Two kernels and a workspace between them."""
+
+
+class Exported:
+    """An exported call in a folder, with the driver that runs its launches."""
+
+    def __init__(self, folder: Path, operator: str, sizes: Mapping[str, Any], target: str) -> None:
+        self.operator, self.sizes = registry.operator(operator), sizes
+        calls = export(self.operator, sizes, [arch.load(target)])
+        for name, content in export_files("call", calls).items():
+            (folder / name).write_bytes(content)
+        self.buffers = calls[0].plan.interface
+        self.codes = {
+            (code.kernel, path.stat().st_size): code
+            for path in folder.glob("*.hsaco")
+            for code in compiling.load(path)
+        }
+        self.ranges: list[tuple[int, int]] = []
+        self.driver = Driver(folder, folder / "call.c", f"{target}:sramecc+", self._launched)
+        self.c = self.driver.c
+        self.c.call_workspace_bytes.restype = ctypes.c_size_t
+        self.c.call_error.restype = ctypes.c_char_p
+
+    def create(self) -> ctypes.c_void_p:
+        handle = ctypes.c_void_p()
+        assert self.c.call_create(ctypes.byref(handle)) == 0
+        return handle
+
+    def run(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """The results of the call."""
+        handle = self.create()
+        tensors = [
+            inputs[one.name]
+            if one.name in inputs
+            else torch.empty(one.shape, dtype=getattr(torch, one.dtype)).fill_(7)
+            for one in self.buffers
+        ]
+        workspace = torch.full((self.c.call_workspace_bytes(handle) + 16,), 0xAA, dtype=torch.uint8)
+        passed = [*tensors, workspace]
+        self.ranges = [(one.data_ptr(), one.data_ptr() + one.nbytes) for one in passed]
+        addresses = [ctypes.c_void_p(one.data_ptr()) for one in passed]
+        status = self.c.call_run(handle, *addresses, ctypes.c_void_p(7))
+        assert not self.driver.failures, self.driver.failures
+        assert status == 0
+        assert self.c.call_destroy(handle) == 0
+        assert self.driver.open == 0
+        return [
+            one
+            for one, buffer in zip(tensors, self.buffers, strict=True)
+            if buffer.name not in inputs
+        ]
+
+    def _launched(self, code: int, symbol: str, shape: Sequence[int], segment: bytes) -> None:
+        found = [
+            one
+            for (name, size), one in self.codes.items()
+            if name == symbol and ctypes.string_at(code, size) == one.stages["hsaco"]
+        ]
+        assert len(found) == 1
+        grid, block = (*shape[:3],), (*shape[3:6],)
+        launch = Launch(found[0], grid, block, (), segment, shape[6])  # type: ignore[arg-type]
+        Emulator(threads=1).run(launch, self.ranges)
+
+
+@pytest.mark.parametrize(
+    ("operator", "sizes", "target"),
+    [
+        ("matmul", SPLIT, "gfx942"),
+        ("matmul", SPLIT, "gfx1201"),
+        ("softmax", {"rows": 3, "columns": 130, "dtype": "float32"}, "gfx90a"),
+        ("attention_varlen", registry.operator("attention_varlen").cases[0], "gfx942"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_results_through_the_launcher_are_those_of_the_operator(
+    tmp_path: Path, operator: str, sizes: Mapping[str, Any], target: str
+) -> None:
+    import wavecast
+
+    exported = Exported(tmp_path, operator, sizes, target)
+    chosen = exported.operator
+    inputs = chosen.inputs(Make(seed=3), **sizes)
+    tensors = {name: one for name, one in inputs.items() if isinstance(one, torch.Tensor)}
+    with wavecast.device(target):
+        expected = chosen.call(**inputs)
+    results = exported.run(tensors)
+    wanted = expected if isinstance(expected, (list, tuple)) else [expected]
+    assert len(results) == len(wanted)
+    for got, want in zip(results, wanted, strict=True):
+        assert torch.equal(got.view(torch.uint8), want.contiguous().view(torch.uint8))
+
+
+def test_a_launcher_says_what_is_wrong_and_unloads_all(tmp_path: Path) -> None:
+    exported = Exported(tmp_path, "matmul", SPLIT, "gfx942")
+    c, driver = exported.c, exported.driver
+    assert c.call_create(None) == -3
+    handle = exported.create()
+    assert c.call_workspace_bytes(handle) > 0
+    address = ctypes.c_void_p(4096)
+    stream = ctypes.c_void_p(7)
+    assert c.call_run(handle, address, None, address, address, stream) == -3
+    assert c.call_run(handle, address, address, address, None, stream) == -3
+    assert c.call_run(handle, address, ctypes.c_void_p(4100), address, address, stream) == -4
+    assert c.call_run(handle, address, address, address, ctypes.c_void_p(4100), stream) == -4
+    assert b"16 bytes" in c.call_error(-4)
+    assert c.call_error(500) == b"an error of the driver"
+    assert c.call_destroy(handle) == 0
+    for call in (1, 2):
+        driver.fail(call)
+        assert c.call_create(ctypes.byref(handle)) == 500
+        assert handle.value is None
+        assert driver.open == 0
+    (ctypes.c_char * 256).in_dll(c, "test_gpu").value = b"gfx9420"
+    assert c.call_create(ctypes.byref(handle)) == -1
+
+
+def test_two_vendors_and_the_manifest(tmp_path: Path) -> None:
+    sizes = {"rows": 64, "columns": 512, "dtype": "float32"}
+    devices = [arch.load(name) for name in ("gfx942", "gfx1100", "sm_90")]
+    files = export_files("wc", export(registry.operator("softmax"), sizes, devices))
+    assert sorted(files) == [
+        "wc.c",
+        "wc.gfx1100.softmax_kernel.hsaco",
+        "wc.gfx942.softmax_kernel.hsaco",
+        "wc.h",
+        "wc.json",
+        "wc.sm_90.softmax_kernel.cubin",
+        "wc_code.h",
+    ]
+    assert b"#ifdef WC_CUDA" in files["wc.c"]
+    document = validated(json.loads(files["wc.json"]), "wavecast.export/1")
+    assert [one["target"] for one in document["targets"]] == ["gfx942", "gfx1100", "sm_90"]
+    for target in document["targets"]:
+        (launch,) = target["launches"]
+        assert launch["low"] <= launch["seconds"] <= launch["high"]
+        assert launch["file"] in files
+
+
+@pytest.mark.parametrize(
+    ("operator", "says"),
+    [
+        ("adamw_foreach", "it passes a table of addresses"),
+        ("layer_norm_backward", "it computes aten::sum of memory of the call on the host"),
+        ("embedding_backward", "it computes aten::sort of indices on the host"),
+    ],
+)
+def test_what_needs_the_host_is_refused(operator: str, says: str) -> None:
+    chosen = registry.operator(operator)
+    with pytest.raises(UsageError, match=f"^{operator} cannot be exported: {says}"):
+        export(chosen, chosen.cases[0], [arch.load("gfx942")])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nothing"], "unknown operator 'nothing'"),
+        (["softmax", "--shape", "row=3"], "unknown size of softmax 'row'"),
+        (["softmax", "--shape", "rows"], "--shape 'rows' is not NAME=VALUE"),
+        (["softmax", "--shape", "rows=many"], "--shape rows='many' is not a number"),
+        (["softmax", "--arch", ","], "no GPU is given"),
+        (["softmax", "--arch", "mi300x,mi325x"], "run the same code, that of gfx942"),
+    ],
+)
+def test_bad_use_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["export", *arguments, "-o", str(tmp_path / "libcall")])
+    out, err = capsys.readouterr()
+    assert ended.value.code == 2
+    assert out == ""
+    assert says in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_name_that_c_does_not_allow(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="'two-words' is not a name in C"):
+        export_files("two-words", [])
