@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from wavecast.documents import base
 from wavecast.documents.graph import GraphDocument, GraphKernelJson, GraphMemoryJson, ModuleJson
 from wavecast.documents.system import IntervalJson
-from wavecast.report import units
+from wavecast.report import graph_words, kernel_tables, units
 from wavecast.report.systems_words import times
 from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.pipeline.replacing import ReplacedModule
+    from wavecast.report.graph_words import EqualCalls
     from wavecast.systems.sources.answer import ModuleAnswer
-    from wavecast.systems.sources.price import CallTime
 
 _ROWS = 10
 """Lines of a table that the text shows unless asked for all."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Equal:
-    """Equal kernels of a phase."""
-
-    first: CallTime
-    count: int
-    modules: tuple[str, ...]
-
-    @property
-    def seconds(self) -> float:
-        return self.first.seconds * self.count
 
 
 def document(answers: Sequence[ModuleAnswer]) -> dict[str, Any]:
@@ -69,9 +54,9 @@ def render(answers: Sequence[ModuleAnswer], console: Console, *, detail: str = "
 
 def render_changes(change: ReplacedModule, console: Console) -> None:
     """Print what the kernel library changes, by module."""
-    columns = [("  module", "left"), ("class", "left"), ("PyTorch", "right"),
-               ("wavecast.ops", "right"), ("speedup", "right"), ("operators", "left")]  # fmt: skip
-    table = _table(*columns)
+    titles = [("  module", "left"), ("class", "left"), ("PyTorch", "right"),
+              ("wavecast.ops", "right"), ("speedup", "right"), ("operators", "left")]  # fmt: skip
+    table = kernel_tables.columns(*titles)
     for one in change.changes:
         table.add_row(
             f"  {safe(one.module)}",
@@ -92,14 +77,7 @@ def render_changes(change: ReplacedModule, console: Console) -> None:
 def _head(answer: ModuleAnswer, console: Console) -> None:
     title = f"{safe(answer.graph.name)} on {safe(answer.device.name)}"
     console.print(Rule(Text(title, "bold cyan"), align="left"))
-    parameters = f"{answer.graph.parameters / 1e6:,.1f} M parameters · "
-    console.print(
-        Text(
-            f"{parameters if answer.graph.parameters else ''}{answer.framework.version}"
-            f" · {len(answer.times):,} kernels of {len(answer.graph.calls):,} calls",
-            style="dim",
-        )
-    )
+    console.print(Text(graph_words.described(answer), style="dim"))
     console.print(
         Text.assemble(
             "  a run takes ",
@@ -115,17 +93,11 @@ def _head(answer: ModuleAnswer, console: Console) -> None:
     console.print(Text(f"  interval from {answer.total.basis}", style="dim"))
 
 
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for title, side in columns:
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
-    return table
-
-
 def _phases(answer: ModuleAnswer, console: Console) -> None:
     if len(answer.by_phase) < 2:
         return
-    table = _table(("  phase", "left"), ("kernels", "right"), ("share", "right"))
+    titles = (("  phase", "left"), ("kernels", "right"), ("share", "right"))
+    table = kernel_tables.columns(*titles)
     for phase, seconds in answer.by_phase.items():
         share = units.percent(seconds, answer.time.device)
         table.add_row(f"  {phase}", units.seconds(seconds), share)
@@ -134,26 +106,11 @@ def _phases(answer: ModuleAnswer, console: Console) -> None:
 
 
 def _kernels(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
-    columns = [("  kernel", "left"), ("times", "right"), ("each", "right"), ("all", "right"),
-               ("share", "right"), ("bound by", "left"), ("operation", "left")]  # fmt: skip
-    table = _table(*columns)
-    kernels = _merged(answer)
-    for one in kernels if full else kernels[:_ROWS]:
-        priced = one.first.priced
-        table.add_row(
-            f"  {safe(one.first.kernel.operator.removeprefix('aten.'))}",
-            f"{one.count:,}",
-            units.seconds(priced.seconds),
-            units.seconds(one.seconds),
-            units.percent(one.seconds, answer.time.device),
-            safe(priced.limiter),
-            safe(str(priced.node.op)),
-        )
-    rest = kernels[_ROWS:]
-    if rest and not full:
-        seconds = sum(one.seconds for one in rest)
-        table.add_row(f"  {len(rest)} others", "", "", units.seconds(seconds),
-                      units.percent(seconds, answer.time.device), "", "")  # fmt: skip
+    rows = graph_words.rows(answer)
+    most = None if full else _ROWS
+    table = kernel_tables.kernels(
+        rows, answer.time.device, most=most, assumed=False, operation=True
+    )
     console.print()
     console.print(table)
 
@@ -162,8 +119,8 @@ def _modules(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
     named = [(path, seconds) for path, seconds in answer.by_module.items() if path]
     if len(named) < 2:
         return
-    columns = [("  module", "left"), ("class", "left"), ("kernels", "right"), ("share", "right")]
-    table = _table(*columns)
+    titles = [("  module", "left"), ("class", "left"), ("kernels", "right"), ("share", "right")]
+    table = kernel_tables.columns(*titles)
     for path, seconds in named if full else named[:_ROWS]:
         share = units.percent(seconds, answer.time.device)
         kind = answer.graph.classes.get(path, "")
@@ -184,19 +141,6 @@ def _memory(answer: ModuleAnswer, console: Console) -> None:
         console.print(Text(f"  does not fit: the GPU has {available}", style="red"))
 
 
-def _merged(answer: ModuleAnswer) -> list[_Equal]:
-    """Equal kernels of a phase as one, the longest together first."""
-    counts: dict[tuple[str, str, object], tuple[CallTime, list[str]]] = {}
-    for one in answer.times:
-        key = (one.kernel.operator, one.kernel.phase, one.priced.node.op)
-        counts.setdefault(key, (one, []))[1].append(one.kernel.module)
-    found = [
-        _Equal(first, len(modules), tuple(dict.fromkeys(modules)))
-        for first, modules in counts.values()
-    ]
-    return sorted(found, key=lambda one: -one.seconds)
-
-
 def _module(answer: ModuleAnswer) -> ModuleJson:
     memory, time = answer.memory, answer.time
     return ModuleJson(
@@ -214,12 +158,12 @@ def _module(answer: ModuleAnswer) -> ModuleJson:
         by_operator=dict(answer.by_operator),
         by_module=dict(answer.by_module),
         memory=GraphMemoryJson.of(memory, parts=dict(memory.parts)),
-        kernels=[_kernel(one) for one in _merged(answer)],
+        kernels=[_kernel(one) for one in graph_words.equal(answer)],
         notes=list(answer.notes),
     )
 
 
-def _kernel(one: _Equal) -> GraphKernelJson:
+def _kernel(one: EqualCalls) -> GraphKernelJson:
     kernel, priced = one.first.kernel, one.first.priced
     return GraphKernelJson.of(
         priced,

@@ -12,6 +12,7 @@ from rich.text import Text
 from wavecast.documents import base
 from wavecast.documents.operation import OperationDocument, OperationJson
 from wavecast.report import prediction, units, words
+from wavecast.report.kernel_tables import columns
 from wavecast.report.terminal_prediction import sections
 from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
@@ -53,18 +54,15 @@ def render(report: OperationReport, console: Console, *, detail: str = "normal")
 
 
 def _table(outlooks: list[Outlook]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for title, side in (
+    table = columns(
         ("  device", "left"),
         ("time", "right"),
         ("80 % interval", "left"),
-        ("bound by", "left"),
+        ("bound by", "wrap"),
         ("rate", "right"),
         ("of peak", "right"),
         ("roofline", "right"),
-    ):
-        wraps = title == "bound by"  # words give way to figures in a narrow terminal
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=not wraps)
+    )
     known = [o.prediction.seconds for o in outlooks if o.prediction]
     for outlook in outlooks:
         found, bound = outlook.prediction, outlook.roofline

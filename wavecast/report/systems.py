@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -23,6 +21,7 @@ from wavecast.documents.system import (
     SystemDocument,
 )
 from wavecast.report import (
+    kernel_tables,
     systems_changes,
     systems_comparison,
     systems_findings,
@@ -101,22 +100,11 @@ def _head(answer: ModelAnswer, console: Console) -> None:
     console.print(Text(systems_words.deployed(answer), style="dim"))
 
 
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for title, side in columns:
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
-    return table
-
-
 def _memory(answer: ModelAnswer, console: Console) -> None:
     memory = answer.memory
-    table = _table(("  memory of one GPU", "left"), ("size", "right"))
-    for name, size in memory.parts.items():
-        if size >= 1 << 20:
-            table.add_row(f"  {name}", units.size(size))
-    table.add_row("  left for the cache", units.size(max(0.0, memory.pool)))
+    left = {"left for the cache": max(0.0, memory.pool)}
     console.print()
-    console.print(table)
+    console.print(kernel_tables.memory("memory of one GPU", memory.parts, left))
     if memory.fits and memory.token:
         tokens = int(memory.pool / memory.token)
         console.print(
@@ -126,7 +114,7 @@ def _memory(answer: ModelAnswer, console: Console) -> None:
 
 def _servings(answer: ModelAnswer) -> Table:
     load = answer.servings[0].load
-    table = _table(
+    table = kernel_tables.columns(
         (f"  {load.prompt} in, {load.output} out", "right"),
         ("TTFT", "right"),
         ("TPOT", "right"),
@@ -147,16 +135,6 @@ def _servings(answer: ModelAnswer) -> Table:
     return table
 
 
-def _merged(kernels: Sequence[LayerKernel]) -> list[LayerKernel]:
-    """Equal kernels of several kinds of layers, or twice in a layer, as one."""
-    found: dict[tuple[str, object], LayerKernel] = {}
-    for kernel in kernels:
-        key = (kernel.priced.node.name, kernel.priced.node.op)
-        count = kernel.count + (found[key].count if key in found else 0)
-        found[key] = replace(kernel, count=count)
-    return list(found.values())
-
-
 def _step(serving: ServingAnswer, console: Console, *, full: bool) -> None:
     step, load = serving.decode, serving.load
     console.print()
@@ -174,28 +152,9 @@ def _step(serving: ServingAnswer, console: Console, *, full: bool) -> None:
             style="dim",
         )
     )
-    columns = [("  kernel", "left"), ("times", "right"), ("each", "right"), ("all", "right"),
-               ("share", "right"), ("bound by", "left"), ("assumed", "left")]  # fmt: skip
-    table = _table(*columns, *([("operation", "left")] if full else []))
-    kernels = sorted(_merged(serving.kernels), key=lambda kernel: -kernel.seconds)
-    for kernel in kernels if full else kernels[:_KERNELS]:
-        priced = kernel.priced
-        table.add_row(
-            f"  {priced.node.name}",
-            f"{kernel.count:,}",
-            units.seconds(priced.seconds),
-            units.seconds(kernel.seconds),
-            units.percent(kernel.seconds, step.device),
-            safe(priced.limiter),
-            safe(priced.kernel),
-            *([safe(str(priced.node.op))] if full else []),
-        )
-    rest = kernels[_KERNELS:]
-    if rest and not full:
-        seconds = sum(kernel.seconds for kernel in rest)
-        table.add_row(f"  {len(rest)} others", "", "", units.seconds(seconds),
-                      units.percent(seconds, step.device), "", "")  # fmt: skip
-    console.print(table)
+    rows = systems_words.rows(serving.kernels)
+    most = None if full else _KERNELS
+    console.print(kernel_tables.kernels(rows, step.device, most=most, operation=full))
 
 
 # --- JSON -------------------------------------------------------------------------------------

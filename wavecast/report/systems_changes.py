@@ -15,6 +15,7 @@ from wavecast.documents.system_changes import (
     SpeedupJson,
 )
 from wavecast.report import systems_words, units
+from wavecast.report.kernel_tables import columns
 from wavecast.report.terminal_text import safe
 
 if TYPE_CHECKING:
@@ -40,10 +41,11 @@ def render(found: ModelWhatIf, console: Console, *, detail: str = "normal") -> N
 
 def _table(found: ModelWhatIf, number: int) -> Table:
     before = found.before.servings[number]
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(f"  what if, {systems_words.load(before.load)}", no_wrap=True)
-    for title in ("TTFT", "TPOT", "speedup", "80 %", "tok/s/GPU", "speedup"):
-        table.add_column(title, justify="right", no_wrap=True)
+    figures = ("TTFT", "TPOT", "speedup", "80 %", "tok/s/GPU", "speedup")
+    table = columns(
+        (f"  what if, {systems_words.load(before.load)}", "left"),
+        *((title, "right") for title in figures),
+    )
     table.add_row(
         "  before",
         units.seconds(before.ttft.value),

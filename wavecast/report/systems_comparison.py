@@ -18,6 +18,7 @@ from wavecast.documents.system_changes import (
     TokenCostJson,
 )
 from wavecast.report import systems_words, units
+from wavecast.report.kernel_tables import columns
 
 if TYPE_CHECKING:
     from wavecast.systems.answer import ModelAnswer
@@ -38,11 +39,12 @@ def render(found: Sequence[ComparedSystem], console: Console, *, detail: str = "
 
 def _table(found: Sequence[ComparedSystem], number: int) -> Table:
     first = next(one.servings[number] for one in found if one.servings)
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(f"  {systems_words.load(first.serving.load)}", no_wrap=True)
-    for title in ("TTFT", "TPOT", "tok/s/GPU", "ratio", "80 %"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("bound by")
+    figures = ("TTFT", "TPOT", "tok/s/GPU", "ratio", "80 %")
+    table = columns(
+        (f"  {systems_words.load(first.serving.load)}", "left"),
+        *((title, "right") for title in figures),
+        ("bound by", "wrap"),
+    )
     for one in found:
         if not one.servings:
             table.add_row(f"  {systems_words.short(one.answer)}", Text("does not fit", "red"))
@@ -70,12 +72,11 @@ def render_costs(answer: ModelAnswer, costs: Sequence[TokenCost], console: Conso
     """Print energy and price of a million output tokens under each load."""
     if not costs:
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column("  a million output tokens", no_wrap=True)
     given = [name for name in ("energy", "price") if getattr(costs[0], name) is not None]
+    titles = [("  a million output tokens", "left")]
     for name in given:
-        table.add_column(f"{name}{' (kWh)' if name == 'energy' else ''}", justify="right")
-        table.add_column("80 %", justify="right")
+        titles += [(f"{name}{' (kWh)' if name == 'energy' else ''}", "right"), ("80 %", "right")]
+    table = columns(*titles)
     for serving, cost_ in zip(answer.servings, costs, strict=True):
         cells = []
         for name in given:

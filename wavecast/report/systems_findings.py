@@ -13,6 +13,7 @@ from wavecast.documents.system_changes import (
     ModuleFindingJson,
 )
 from wavecast.report import units
+from wavecast.report.kernel_tables import columns
 from wavecast.report.systems_changes import change_entry, times
 from wavecast.report.terminal_text import safe
 
@@ -53,11 +54,7 @@ def entry(found: ModelFindings) -> ModelFindingsJson:
 
 
 def _table(first: str, *others: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(first)
-    for title in others:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
+    return columns((first, "wrap"), *((title, "right") for title in others))
 
 
 __all__ = ["entry", "render"]

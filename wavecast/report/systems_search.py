@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from wavecast.documents import base
 from wavecast.documents.system_search import ModelSearchDocument, SearchedModelJson
 from wavecast.report import systems_words, units
+from wavecast.report.kernel_tables import columns
 from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
@@ -37,10 +37,8 @@ def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> 
 
 
 def _table(title: str, rows: Sequence[SearchedModel], console: Console) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(f"  {title}")
-    for name in ("tok/s/GPU", "80 %", "tok/s/user", "TTFT", "TPOT"):
-        table.add_column(name, justify="right", no_wrap=True)
+    figures = ("tok/s/GPU", "80 %", "tok/s/user", "TTFT", "TPOT")
+    table = columns((f"  {title}", "wrap"), *((name, "right") for name in figures))
     for one in rows:
         # Parallelism says what tp, dp, ep and dp-attention are.
         others = [v for n, v in one.values.items() if n in ("dtype", "kv-dtype", "engine")]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wavecast.report import units
+from wavecast.report.kernel_tables import KernelRow, merged
 
 if TYPE_CHECKING:
     from wavecast.systems.answer import ModelAnswer
     from wavecast.systems.intervals import Interval
     from wavecast.systems.serving import Load
+    from wavecast.systems.step import LayerKernel
 
 ROLES = ("attention", "dense", "experts", "head")
 """Parts of the weights that have a format each."""
@@ -66,6 +69,14 @@ def rates(interval: Interval) -> str:
     return f"{rate(interval.low)}–{rate(interval.high)}"
 
 
+def rows(kernels: Sequence[LayerKernel]) -> list[KernelRow]:
+    """The kernels of a step; those of several forms of layers, or twice in a layer, as one."""
+    return merged(
+        KernelRow(one.priced.node.name, one.count, one.priced, one.seconds, one.priced.node.module)
+        for one in kernels
+    )
+
+
 def bases(answer: ModelAnswer) -> str:
     """The measured runs behind the intervals of an answer."""
     return "; ".join(dict.fromkeys(serving.tpot.basis for serving in answer.servings))
@@ -79,6 +90,7 @@ __all__ = [
     "range_",
     "rate",
     "rates",
+    "rows",
     "short",
     "size",
     "times",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from wavecast.documents import base
@@ -20,7 +18,7 @@ from wavecast.documents.training import (
     TrainingKernelJson,
     TrainingMemoryJson,
 )
-from wavecast.report import units
+from wavecast.report import kernel_tables, training_words, units
 from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 _KERNELS = 8
 """Kernels that the text shows unless asked for all."""
 _DAY = 86400.0
-_SHOWN = 0.0005
-"""Least share of a step that the text shows."""
 
 
 def training_document(answers: Sequence[TrainingAnswer]) -> dict[str, Any]:
@@ -69,41 +65,22 @@ def render_training(
 
 
 def _head(answer: TrainingAnswer, console: Console) -> None:
-    model, setup = answer.architecture, answer.setup
-    title = f"Training {safe(model.name)} on {safe(answer.system.name)}"
+    title = f"Training {safe(answer.architecture.name)} on {safe(answer.system.name)}"
     console.print(Rule(Text(title, "bold cyan"), align="left"))
-    words = [f"{model.parameters / 1e9:,.1f} B parameters", str(setup), setup.dtype]
-    words += [
-        f"batch {setup.batch:,} x {setup.sequence:,}",
-        f"{setup.micro_batches:,} micro-batches of {setup.micro_batch}",
-        f"recompute {setup.recompute}",
-    ]
-    console.print(Text(" · ".join(words), style="dim"))
-
-
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for title, side in columns:
-        table.add_column(title, justify="right" if side == "right" else "left", no_wrap=True)
-    return table
+    console.print(Text(training_words.described(answer), style="dim"))
 
 
 def _memory(answer: TrainingAnswer, console: Console) -> None:
     memory = answer.memory
-    table = _table(("  memory of the fullest GPU", "left"), ("size", "right"))
-    for name, size in memory.parts.items():
-        if size >= 1 << 20:
-            table.add_row(f"  {name}", units.size(size))
-    table.add_row("  all", units.size(memory.needed))
-    table.add_row("  training may take", units.size(memory.available))
+    totals = {"all": memory.needed, "training may take": memory.available}
     console.print()
-    console.print(table)
+    console.print(kernel_tables.memory("memory of the fullest GPU", memory.parts, totals))
     if answer.largest:
         console.print(Text(f"  the largest micro-batch that fits is {answer.largest}", "dim"))
 
 
 def _figures(figures: TrainingFigures, console: Console) -> None:
-    table = _table(("  step", "left"), ("", "right"), ("80 % interval", "left"))
+    table = kernel_tables.columns(("  step", "left"), ("", "right"), ("80 % interval", "left"))
 
     def add(name: str, value: str, low: str, high: str) -> None:
         table.add_row(f"  {name}", Text(value, style="bold"), f"{low} – {high}")
@@ -125,17 +102,10 @@ def _figures(figures: TrainingFigures, console: Console) -> None:
 
 def _where(figures: TrainingFigures, console: Console) -> None:
     step = figures.step
-    parts = {f"{name} kernels": seconds for name, seconds in step.phases.items()}
-    parts |= {f"{name} communication": seconds for name, seconds in step.exposed.items()}
-    parts["optimizer"] = step.optimizer
-    table = _table(("  where a mean GPU spends it", "left"), ("time", "right"), ("share", "right"))
-    for name, seconds in sorted(parts.items(), key=lambda part: -part[1]):
-        if seconds:
-            share = units.percent(seconds, step.seconds)
-            table.add_row(f"  {name.replace('_', ' ')}", units.seconds(seconds), share)
-    left = step.seconds - sum(parts.values())
-    if left > _SHOWN * step.seconds:
-        table.add_row("  waiting", units.seconds(left), units.percent(left, step.seconds))
+    titles = (("  where a mean GPU spends it", "left"), ("time", "right"), ("share", "right"))
+    table = kernel_tables.columns(*titles)
+    for name, seconds in training_words.parts(step).items():
+        table.add_row(f"  {name}", units.seconds(seconds), units.percent(seconds, step.seconds))
     console.print()
     console.print(table)
     if step.host_bound:
@@ -143,31 +113,12 @@ def _where(figures: TrainingFigures, console: Console) -> None:
 
 
 def _kernels(figures: TrainingFigures, console: Console, *, full: bool) -> None:
-    columns = [("  kernel", "left"), ("each", "right"), ("share", "right"), ("bound by", "left"),
-               ("assumed", "left")]  # fmt: skip
-    table = _table(*columns, *([("operation", "left")] if full else []))
-    kernels = sorted(figures.kernels, key=lambda kernel: -kernel.seconds)
-    total = sum(kernel.seconds for kernel in kernels)
-    for kernel in kernels if full else kernels[:_KERNELS]:
-        priced = kernel.priced
-        again = " (again)" if kernel.phase == "recompute" else ""
-        table.add_row(
-            f"  {priced.node.name}{again}",
-            units.seconds(priced.seconds),
-            units.percent(kernel.seconds, total),
-            safe(priced.limiter),
-            safe(priced.kernel),
-            *([safe(str(priced.node.op))] if full else []),
-        )
-    rest = kernels[_KERNELS:]
-    if rest and not full:
-        seconds = sum(kernel.seconds for kernel in rest)
-        table.add_row(f"  {len(rest)} others", "", units.percent(seconds, total), "", "")
+    rows = training_words.rows(figures)
+    total = sum(row.seconds for row in rows)
+    most = None if full else _KERNELS
     console.print()
-    console.print(table)
-    modules: dict[str, float] = defaultdict(float)
-    for kernel in kernels:
-        modules[kernel.priced.node.module] += kernel.seconds
+    console.print(kernel_tables.kernels(rows, total, most=most, counted=False, operation=full))
+    modules = training_words.modules(figures)
     words = (f"{name} {units.percent(seconds, total)}" for name, seconds in modules.items())
     console.print(Text("  " + " · ".join(words), style="dim"))
 

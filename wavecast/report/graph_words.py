@@ -1,0 +1,66 @@
+"""Modules on GPUs in words and rows, for text, JSON and HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wavecast.report.kernel_tables import KernelRow
+
+if TYPE_CHECKING:
+    from wavecast.systems.sources.answer import ModuleAnswer
+    from wavecast.systems.sources.price import CallTime
+
+
+@dataclass(frozen=True, slots=True)
+class EqualCalls:
+    """Equal kernels of a phase: the first of them, their number, and the modules that launch
+    them."""
+
+    first: CallTime
+    count: int
+    modules: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The time of all of them."""
+        return self.first.seconds * self.count
+
+
+def described(answer: ModuleAnswer) -> str:
+    """Parameters, engine, kernels and calls in one line."""
+    parameters = f"{answer.graph.parameters / 1e6:,.1f} M parameters · "
+    return (
+        f"{parameters if answer.graph.parameters else ''}{answer.framework.version}"
+        f" · {len(answer.times):,} kernels of {len(answer.graph.calls):,} calls"
+    )
+
+
+def equal(answer: ModuleAnswer) -> list[EqualCalls]:
+    """Equal kernels of a phase as one, the longest together first."""
+    counts: dict[tuple[str, str, object], tuple[CallTime, list[str]]] = {}
+    for one in answer.times:
+        key = (one.kernel.operator, one.kernel.phase, one.priced.node.op)
+        counts.setdefault(key, (one, []))[1].append(one.kernel.module)
+    found = [
+        EqualCalls(first, len(modules), tuple(dict.fromkeys(modules)))
+        for first, modules in counts.values()
+    ]
+    return sorted(found, key=lambda one: -one.seconds)
+
+
+def rows(answer: ModuleAnswer) -> list[KernelRow]:
+    """The kernels of a run by phase, the longest together first."""
+    return [
+        KernelRow(
+            one.first.kernel.operator.removeprefix("aten."),
+            one.count,
+            one.first.priced,
+            one.seconds,
+            one.first.kernel.phase,
+        )
+        for one in equal(answer)
+    ]
+
+
+__all__ = ["EqualCalls", "described", "equal", "rows"]
