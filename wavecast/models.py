@@ -41,9 +41,9 @@ class ModelReport(ModelStudy):
         return report.dumps(self)
 
     def _repr_html_(self) -> str:
-        from wavecast.report import systems_html
+        from wavecast.report import model_pages
 
-        return systems_html.fragment(self)
+        return model_pages.served_fragment(self.answers)
 
     def __str__(self) -> str:
         """What `wavecast model` prints, without colours."""

@@ -15,7 +15,7 @@ from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem
 from wavecast.systems.changes import parse
 from wavecast.systems.experts import ExpertLoad, measured
-from wavecast.systems.graph import Node, Step
+from wavecast.systems.graph import Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism
 
 
@@ -29,7 +29,7 @@ def ready(model: str, machine: str, parallel: Parallelism, engine: str = "sglang
 def sparse_nodes(parallel: Parallelism, machine: str, decode: int = 64) -> dict[str, Node]:
     builder = ready("DeepSeek-R1", machine, parallel).model.builder
     layer = builder.architecture.layers[-1][0]
-    return {node.name: node for node in builder.layer_nodes(layer, Step(decode=decode, context=9))}
+    return {node.name: node for node in layer_nodes(builder, layer, Step(decode=decode, context=9))}
 
 
 WIDE = Parallelism(tensor=8, data=4, expert=32, attention_data=True)

@@ -18,14 +18,15 @@ def test_slices_fill_the_step(ready, engine, step) -> None:
     model = ready("gpt-oss-20b", "2xMI300X", 2, engine=engine).model
     time, kernels = model.time(step), model.kernels(step)
     slices = timeline(time, kernels, model.builder.engine)
-    on_gpu = [one for one in slices if one.kernel is not None]
+    on_gpu = [one for one in slices if one.priced is not None]
     assert len(on_gpu) == time.kernels
     assert sum(one.seconds for one in on_gpu) == pytest.approx(sum(time.modules.values()))
     assert max(one.start + one.seconds for one in on_gpu) == pytest.approx(time.seconds)
     for before, after in itertools.pairwise(on_gpu):
         assert after.start >= before.start + before.seconds - 1e-12
-    assert {one.layer for one in on_gpu} == {-1, *range(model.builder.architecture.depth)}
-    host = sum(one.seconds for one in slices if one.kernel is None)
+    layers = {f"layer {n}" for n in range(model.builder.architecture.depth)}
+    assert {one.where for one in on_gpu} == {"", *layers}
+    host = sum(one.seconds for one in slices if one.priced is None)
     assert host == pytest.approx(time.host)
 
 

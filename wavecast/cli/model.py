@@ -12,6 +12,7 @@ from wavecast.cli import streams
 from wavecast.cli import workload as workloads
 from wavecast.cli.model_search import run_search
 from wavecast.cli.module import ModelCommand
+from wavecast.cli.outputs import file_options, taken
 from wavecast.cli.training import check_options, run_training, training_options
 from wavecast.cli.types import PROCESSES, NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
@@ -122,10 +123,7 @@ class Counts(click.ParamType):
               help="Power of a GPU, for the energy of tokens.")  # fmt: skip
 @click.option("--price", type=NumberRange(0, 1e6, min_open=True), default=None,
               help="Price of a GPU per hour, for the cost of tokens.")  # fmt: skip
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), default=None,
-              help="Write a page with plots; it needs no network.")  # fmt: skip
-@click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), default=None,
-              help="Write the decode and prefill steps to this file, for Perfetto.")  # fmt: skip
+@file_options
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
@@ -163,8 +161,6 @@ def command(
     findings: bool,
     power: float | None,
     price: float | None,
-    html: Path | None,
-    perfetto: Path | None,
     detail: str,
     format_: str,
     workload: workloads.WorkloadOptions,
@@ -182,10 +178,12 @@ def command(
     if name is None:
         raise UsageError("no MODEL", hint="wavecast model --list names the known ones")
     check_options(click.get_current_context())
+    written = taken(training)
     if training["train"]:
         return run_training(
             *(name, systems, arch_files, system_files),
             tp=tp, dp=dp, ep=ep, dtype=dtype, options=training, detail=detail, format_=format_,
+            written=written,
         )  # fmt: skip
     if (rate is not None) + (concurrency is not None) + (workload.trace_file is not None) > 1:
         raise UsageError("--concurrency, --rate and --trace exclude each other")
@@ -237,16 +235,7 @@ def command(
     if slo or state is not None:
         raise UsageError("--slo and --state belong to --search")
     found = study(name, deployments, asked, questions)
-    if html is not None:
-        from wavecast.report import systems_html
-
-        with streams.writing(html) as stream:
-            stream.write(systems_html.render(found))
-    if perfetto is not None:
-        from wavecast.report import systems_perfetto
-
-        with streams.writing(perfetto) as stream:
-            stream.write(systems_perfetto.dumps(found))
+    written.write("served", found.answers)
     if format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(report.dumps(found))

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.outputs import file_options, taken
 from wavecast.cli.types import count
 
 _ENDINGS = (".py", ".pt2", ".yaml", ".yml")
@@ -61,6 +62,7 @@ class ModelCommand(click.Command):
 @click.option("--train", is_flag=True, help="Forward and backward pass of a module.")
 @click.option("--optimizer", default="", help="And a step of sgd, momentum, adam, adamw, "
               "fused_adamw.")  # fmt: skip
+@file_options
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
@@ -75,6 +77,7 @@ def command(
     optimizer: str,
     detail: str,
     format_: str,
+    **files: Any,
 ) -> int:
     """Predict how long a module of PyTorch takes on a GPU, without a GPU.
 
@@ -96,6 +99,7 @@ def command(
         answers = [one.after for one in changed]
     else:
         changed, answers = [], [answer(found, machine, engine) for machine in machines]
+    taken(files).write("modules", answers)
     if format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(report.dumps(answers))

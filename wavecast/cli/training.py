@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from wavecast.cli import streams
+from wavecast.cli import outputs, streams
 from wavecast.cli.types import NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
 
@@ -57,6 +57,7 @@ _OPTIONS: Final = (
 _BOTH: Final = (
     *("name", "list_", "systems", "arch_files", "system_files", "tp", "dp", "ep", "dtype"),
     *("detail", "format_"),
+    *outputs.NAMES,
 )
 """Parameters that training shares with serving."""
 
@@ -99,6 +100,7 @@ def run_training(
     options: Mapping[str, Any],
     detail: str,
     format_: str,
+    written: outputs.OutputFiles,
 ) -> int:
     """`wavecast model NAME --train` on every system of a list with commas."""
     from wavecast.arch.systems import system
@@ -114,6 +116,7 @@ def run_training(
         machine = system(selector, arch_files, system_files)
         setup = _setup(machine.gpus, tp, dp, ep, dtype, options)
         answers.append(train(name, machine, setup, tokens=options["tokens"] or 0.0))
+    written.write("trained", answers)
     if format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(report.training_text(answers))

@@ -8,6 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
+COLOURS = 8
+"""Colours of the style sheet, `t0` to `t7`."""
+Point = tuple[float, float]
+"""Pixels, or values of two axes."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlotFrame:
@@ -45,3 +52,13 @@ def n(value: float) -> str:
 def path(points: Sequence[tuple[float, float]]) -> str:
     """Path data of a line through points."""
     return "M" + "L".join(f"{n(x)} {n(y)}" for x, y in points)
+
+
+def figure(kind: str, label: str, frame: PlotFrame, body: Sequence[Markup]) -> Markup:
+    """An image of the class `kind` with a name for who cannot see it."""
+    return Markup(
+        '<svg class="plot {kind}" viewBox="0 0 {w} {h}" role="img" aria-label="{label}">'
+        "{body}</svg>"
+    ).format(
+        kind=kind, w=n(frame.width), h=n(frame.height), label=label, body=Markup("").join(body)
+    )

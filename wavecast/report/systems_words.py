@@ -77,6 +77,14 @@ def rows(kernels: Sequence[LayerKernel]) -> list[KernelRow]:
     )
 
 
+def layers(answer: ModelAnswer, form: int) -> str:
+    """The layers of a form: `58 x latent attention, experts`; `head` for what no layer has."""
+    if form < 0:
+        return "head"
+    layer, count = answer.architecture.layers[form]
+    return f"{count} x {layer.attention.name}, {layer.mlp.name}"
+
+
 def bases(answer: ModelAnswer) -> str:
     """The measured runs behind the intervals of an answer."""
     return "; ".join(dict.fromkeys(serving.tpot.basis for serving in answer.servings))
@@ -86,6 +94,7 @@ __all__ = [
     "ROLES",
     "bases",
     "deployed",
+    "layers",
     "load",
     "range_",
     "rate",

@@ -23,13 +23,11 @@ from wavecast.report.terminal_text import safe
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
-    from wavecast.systems.intervals import Interval
     from wavecast.systems.training.answer import TrainingAnswer, TrainingFigures
     from wavecast.systems.training.step import TrainingKernel
 
 _KERNELS = 8
 """Kernels that the text shows unless asked for all."""
-_DAY = 86400.0
 
 
 def training_document(answers: Sequence[TrainingAnswer]) -> dict[str, Any]:
@@ -81,19 +79,8 @@ def _memory(answer: TrainingAnswer, console: Console) -> None:
 
 def _figures(figures: TrainingFigures, console: Console) -> None:
     table = kernel_tables.columns(("  step", "left"), ("", "right"), ("80 % interval", "left"))
-
-    def add(name: str, value: str, low: str, high: str) -> None:
-        table.add_row(f"  {name}", Text(value, style="bold"), f"{low} – {high}")
-
-    rate = figures.rate
-    add("time", *map(units.seconds, _ends(figures.seconds)))
-    add("tokens/s/GPU", *(f"{value:,.0f}" for value in _ends(rate)))
-    if figures.mfu is not None:
-        add(f"MFU ({figures.peak_dtype})", *map(_percent, _ends(figures.mfu)))
-    add("exposed communication", *map(_percent, _ends(figures.exposed)))
-    add("pipeline bubble", *map(_percent, _ends(figures.bubble)))
-    if figures.training is not None:
-        add("time to train", *(f"{value / _DAY:,.2f} d" for value in _ends(figures.training)))
+    for name, value, ends in training_words.figures(figures):
+        table.add_row(f"  {name}", Text(value, style="bold"), ends)
     console.print()
     console.print(table)
     console.print(Text(f"  time: {figures.seconds.basis}", style="dim"))
@@ -121,14 +108,6 @@ def _kernels(figures: TrainingFigures, console: Console, *, full: bool) -> None:
     modules = training_words.modules(figures)
     words = (f"{name} {units.percent(seconds, total)}" for name, seconds in modules.items())
     console.print(Text("  " + " · ".join(words), style="dim"))
-
-
-def _ends(interval: Interval) -> tuple[float, float, float]:
-    return interval.value, interval.low, interval.high
-
-
-def _percent(value: float) -> str:
-    return f"{value:.1%}"
 
 
 # --- JSON -------------------------------------------------------------------------------------

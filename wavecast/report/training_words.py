@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from wavecast.report import units
 from wavecast.report.kernel_tables import KernelRow, merged
 
 if TYPE_CHECKING:
     from wavecast.systems.training.answer import TrainingAnswer, TrainingFigures
     from wavecast.systems.training.step import TrainingStep
 
+_DAY = 86400.0
 _SHOWN = 0.0005
 """Least share of a step in which a GPU waits that is shown."""
 
@@ -44,6 +46,27 @@ def parts(step: TrainingStep) -> dict[str, float]:
     return named | ({"waiting": left} if left > _SHOWN * step.seconds else {})
 
 
+def figures(found: TrainingFigures) -> list[tuple[str, str, str]]:
+    """Name, value and ends of the interval of every figure of a step."""
+    shown = [
+        ("time", found.seconds, units.seconds),
+        ("tokens/s/GPU", found.rate, "{:,.0f}".format),
+        (f"MFU ({found.peak_dtype})", found.mfu, "{:.1%}".format),
+        ("exposed communication", found.exposed, "{:.1%}".format),
+        ("pipeline bubble", found.bubble, "{:.1%}".format),
+        ("time to train", found.training, _days),
+    ]
+    return [
+        (name, words(one.value), f"{words(one.low)} – {words(one.high)}")
+        for name, one, words in shown
+        if one is not None
+    ]
+
+
+def _days(seconds: float) -> str:
+    return f"{seconds / _DAY:,.2f} d"
+
+
 def rows(figures: TrainingFigures) -> list[KernelRow]:
     """The kernels of a micro-batch by phase, those computed again marked."""
     return merged(
@@ -66,4 +89,4 @@ def modules(figures: TrainingFigures) -> dict[str, float]:
     return dict(found)
 
 
-__all__ = ["described", "modules", "parts", "rows"]
+__all__ = ["described", "figures", "modules", "parts", "rows"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,11 @@ class GroupedQueryAttention:
     head_dim: int
     window: int = 0
     gated: bool = False
+
+    @property
+    def name(self) -> str:
+        """`attention`, or with its window."""
+        return f"attention over {self.window:,} tokens" if self.window else "attention"
 
     def parameters(self, hidden: int) -> int:
         """Elements of the projections."""
@@ -58,6 +64,11 @@ class LatentAttention:
     value: int
     indexer: SparseIndexer | None = None
 
+    @property
+    def name(self) -> str:
+        """`latent attention`, sparse with an indexer."""
+        return "sparse latent attention" if self.indexer else "latent attention"
+
     def parameters(self, hidden: int) -> int:
         """Elements of the projections."""
         queries = self.heads * (self.nope + self.rope)
@@ -90,6 +101,7 @@ class LinearAttention:
     key_dim: int
     value_dim: int
     kernel: int
+    name: ClassVar[str] = "linear attention"
 
     def parameters(self, hidden: int) -> int:
         """Elements of the projections and of the convolution."""
@@ -115,6 +127,7 @@ class DenseMlp:
 
     inter: int
     gated: bool = True
+    name: ClassVar[str] = "dense"
 
     def parameters(self, hidden: int) -> int:
         """Elements of the projections."""
@@ -129,6 +142,7 @@ class ExpertMlp:
     topk: int
     inter: int
     shared: int = 0
+    name: ClassVar[str] = "experts"
 
     def expert_parameters(self, hidden: int) -> int:
         """Elements of the routed experts."""

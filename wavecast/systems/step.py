@@ -15,7 +15,7 @@ from typing import Final
 
 from wavecast.arch import Device
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, ModelArchitecture
-from wavecast.systems.graph import Builder, Node, Step
+from wavecast.systems.graph import Builder, Node, Step, head_nodes, layer_nodes
 from wavecast.systems.pricing import Priced, Prices
 from wavecast.systems.speculation import Speculation
 
@@ -82,9 +82,9 @@ class StepModel:
         found = [
             LayerKernel(self.prices.of(node), count, form)
             for form, (layer, count) in enumerate(self.builder.architecture.layers)
-            for node in self.builder.layer_nodes(layer, step)
+            for node in layer_nodes(self.builder, layer, step)
         ]
-        return found + [LayerKernel(self.prices.of(n), 1) for n in self.builder.head_nodes(step)]
+        return found + [LayerKernel(self.prices.of(n), 1) for n in head_nodes(self.builder, step)]
 
     def time(self, step: Step) -> StepTime:
         """The time of a step, priced at its very sizes."""
@@ -181,7 +181,7 @@ class StepModel:
         return self._sum(
             (node, count)
             for layer, count in self.builder.architecture.layers
-            for node in self.builder.layer_nodes(layer, step)
+            for node in layer_nodes(self.builder, layer, step)
             if (node.module == "attention") == attention
         )
 
@@ -193,7 +193,7 @@ class StepModel:
     def _head_at(self, sequences: int) -> tuple[float, int]:
         if sequences not in self._head:
             self._head[sequences] = self._sum(
-                (node, 1) for node in self.builder.head_nodes(Step(decode=sequences))
+                (node, 1) for node in head_nodes(self.builder, Step(decode=sequences))
             )
         return self._head[sequences]
 

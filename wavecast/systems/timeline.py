@@ -8,30 +8,18 @@ changes no sum. The last slice ends when the step does (`StepTime.seconds`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from wavecast.systems.engine import Engine
+from wavecast.systems.slices import HOST, TimelineSlice
 from wavecast.systems.step import LayerKernel, StepTime
 
-TRACKS = ("host", "stream", "collectives")
+TRACKS = (HOST, "stream", "collectives")
 
 
-@dataclass(frozen=True, slots=True)
-class StepSlice:
-    """Something that takes `seconds` from `start` on a track of `TRACKS`; `layer` counts from 0, -1
-    for what belongs to none. `kernel` is None on the host."""
-
-    track: str
-    name: str
-    start: float
-    seconds: float
-    layer: int
-    kernel: LayerKernel | None
-
-
-def timeline(step: StepTime, kernels: Sequence[LayerKernel], engine: Engine) -> list[StepSlice]:
-    """The slices of a step whose `kernels` are in the order of `StepModel.kernels`.
+def timeline(step: StepTime, kernels: Sequence[LayerKernel], engine: Engine) -> list[TimelineSlice]:
+    """The slices of a step whose `kernels` are in the order of `StepModel.kernels`. The groups are
+    its modules, the layers count from 0.
 
     Kernels of a step that is not captured are equally far apart where launches take longer.
     """
@@ -43,16 +31,18 @@ def timeline(step: StepTime, kernels: Sequence[LayerKernel], engine: Engine) -> 
     prepared = step.host - launches if eager else step.host
     lead = min(idle, 0.0 if engine.asynchronous else prepared) if eager else idle
     gap = (idle - lead) / len(order) if order else 0.0
-    slices = [StepSlice("host", "prepare the step", 0.0, prepared, -1, None)] if prepared else []
+    slices = [TimelineSlice(HOST, "prepare the step", 0.0, prepared, HOST)] if prepared else []
     now = lead
     for number, (kernel, layer) in enumerate(order):
         now += gap
         if eager:
             at = prepared + number * engine.launch
-            slices.append(StepSlice("host", "launch", at, engine.launch, layer, None))
+            slices.append(TimelineSlice(HOST, "launch", at, engine.launch, HOST, layer))
         node, seconds = kernel.priced.node, kernel.priced.seconds
         track = "collectives" if node.module == "collective" else "stream"
-        slices.append(StepSlice(track, node.name, now, seconds, layer, kernel))
+        slices.append(
+            TimelineSlice(track, node.name, now, seconds, node.module, layer, kernel.priced)
+        )
         now += seconds
     return slices
 
@@ -62,17 +52,17 @@ def _is_eager(step: StepTime, engine: Engine, count: int) -> bool:
     return step.host >= engine.host_step + engine.launch * count
 
 
-def _in_order(kernels: Sequence[LayerKernel]) -> Iterator[tuple[LayerKernel, int]]:
-    """Kernels as often as they run, layer by layer, with the number of the layer."""
+def _in_order(kernels: Sequence[LayerKernel]) -> Iterator[tuple[LayerKernel, str]]:
+    """Kernels as often as they run, layer by layer, with the layer."""
     layer = 0
     for form, group in groupby(kernels, key=lambda kernel: kernel.form):
         part = list(group)
         if form < 0:
-            yield from ((kernel, -1) for kernel in part)
+            yield from ((kernel, "") for kernel in part)
             continue
         for _ in range(part[0].count):
-            yield from ((kernel, layer) for kernel in part)
+            yield from ((kernel, f"layer {layer}") for kernel in part)
             layer += 1
 
 
-__all__ = ["TRACKS", "StepSlice", "timeline"]
+__all__ = ["TRACKS", "timeline"]

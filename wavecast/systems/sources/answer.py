@@ -11,6 +11,7 @@ from wavecast.arch import Device
 from wavecast.arch.systems import System
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.systems.intervals import Interval
+from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.sources.calls import ModuleGraph
 from wavecast.systems.sources.described import DescribedModel
 from wavecast.systems.sources.framework import Framework, framework
@@ -18,7 +19,7 @@ from wavecast.systems.sources.fusion import RULE, fused
 from wavecast.systems.sources.kernels import kernels
 from wavecast.systems.sources.memory import ModuleMemory, module_memory
 from wavecast.systems.sources.price import CallTime, GraphPrices
-from wavecast.systems.sources.timeline import GraphTime, run
+from wavecast.systems.sources.timeline import GraphTime, run, timeline
 
 BASIS = "intervals of the kernels; those of one predictor err together, predictors independently"
 
@@ -43,6 +44,11 @@ class ModuleAnswer:
     by_module: Mapping[str, float]
     memory: ModuleMemory
     notes: tuple[str, ...]
+
+    @property
+    def slices(self) -> tuple[TimelineSlice, ...]:
+        """The run in time."""
+        return tuple(timeline(self.graph, self.times, self.framework))
 
 
 def answer(

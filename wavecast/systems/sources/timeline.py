@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from wavecast.systems.slices import HOST, TimelineSlice
 from wavecast.systems.sources.calls import ModuleGraph
 from wavecast.systems.sources.framework import Framework
 from wavecast.systems.sources.kernels import launches_nothing
 from wavecast.systems.sources.price import CallTime
+
+STREAM = "stream"
+TRACKS = (HOST, STREAM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,21 @@ class GraphTime:
 
 
 def run(graph: ModuleGraph, times: Sequence[CallTime], framework: Framework) -> GraphTime:
+    """The time of a run: `timeline` added up."""
+    host = end = 0.0
+    for one in timeline(graph, times, framework):
+        if one.track == HOST:
+            host = one.end
+        else:
+            end = one.end
+    return GraphTime(max(end, host), sum(time.seconds for time in times), host)
+
+
+def timeline(
+    graph: ModuleGraph, times: Sequence[CallTime], framework: Framework
+) -> Iterator[TimelineSlice]:
     """The host goes through the calls; a kernel starts when it is launched and the one before has
-    ended."""
+    ended. Groups are the kinds of operations."""
     by_call: dict[int, list[CallTime]] = {}
     for time in times:
         by_call.setdefault(time.kernel.call, []).append(time)
@@ -42,23 +59,21 @@ def run(graph: ModuleGraph, times: Sequence[CallTime], framework: Framework) -> 
     for number, call in enumerate(graph.calls):
         kernels = by_call.get(number, [])
         if not kernels:
-            if launches_nothing(call):
+            if launches_nothing(call) and framework.view:
+                yield TimelineSlice(HOST, call.name, host, framework.view, HOST, call.module)
                 host += framework.view
             continue
-        own = framework.backward_call if call.phase == "backward" else framework.call
-        host, end = _launched(host, end, own, framework.launch, kernels)
-    return GraphTime(max(end, host), sum(time.seconds for time in times), host)
+        step = framework.backward_call if call.phase == "backward" else framework.call
+        for kernel in kernels:
+            name, path = kernel.kernel.operator, kernel.kernel.module
+            yield TimelineSlice(HOST, name, host, step, HOST, path)
+            host += step
+            start = max(end, host)
+            yield TimelineSlice(
+                STREAM, name, start, kernel.seconds, kernel.priced.node.op.kind, path, kernel.priced
+            )
+            end = start + kernel.seconds
+            step = framework.launch
 
 
-def _launched(
-    host: float, end: float, call: float, launch: float, kernels: Iterable[CallTime]
-) -> tuple[float, float]:
-    step = call
-    for kernel in kernels:
-        host += step
-        end = max(end, host) + kernel.seconds
-        step = launch
-    return host, end
-
-
-__all__ = ["GraphTime", "run"]
+__all__ = ["STREAM", "TRACKS", "GraphTime", "run", "timeline"]

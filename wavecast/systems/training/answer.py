@@ -11,6 +11,7 @@ from wavecast.errors import UsageError
 from wavecast.systems import huggingface
 from wavecast.systems.architecture import ExpertMlp, ModelArchitecture
 from wavecast.systems.intervals import Interval
+from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.training.assumptions import Overlap, assumptions
 from wavecast.systems.training.flops import model_flops
 from wavecast.systems.training.intervals import bracketed_step
@@ -31,7 +32,7 @@ NOT_MODELLED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TrainingFigures:
-    """A step and what follows from it.
+    """A step and what follows from it; `timeline` has its first micro-batches.
 
     `seconds` of a step, `rate` in tokens per second and GPU, `mfu`: share of the peak FLOP/s of
     `peak_dtype`, `exposed`: share of a step in which communication is not hidden, `bubble`: share
@@ -41,6 +42,7 @@ class TrainingFigures:
 
     step: TrainingStep
     kernels: tuple[TrainingKernel, ...]
+    timeline: tuple[TimelineSlice, ...]
     seconds: Interval
     rate: Interval
     mfu: Interval | None
@@ -115,6 +117,7 @@ def figures(model: TrainingModel, tokens: float = 0.0) -> TrainingFigures:
     return TrainingFigures(
         step=step,
         kernels=tuple(model.kernels()),
+        timeline=tuple(model.timeline()),
         seconds=seconds,
         rate=_per_second(each, seconds),
         mfu=_per_second(needed / peak.number, seconds) if peak is not None else None,

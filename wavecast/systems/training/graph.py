@@ -25,7 +25,7 @@ from wavecast.systems.architecture import (
     ModelArchitecture,
 )
 from wavecast.systems.engine import engine
-from wavecast.systems.graph import Builder, Node, Step
+from wavecast.systems.graph import Builder, Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.precision import Precision, WeightFormat
 from wavecast.systems.training.setup import LORA_TARGETS, TrainingSetup
@@ -68,8 +68,10 @@ class TrainingGraph:
     def layer(self, layer: Layer) -> list[TrainedKernel]:
         """The kernels of a layer."""
         setup = self.setup
-        nodes = self._builder.layer_nodes(
-            layer, Step(chunks=setup.micro_batch, tokens=setup.sequence // setup.context)
+        nodes = layer_nodes(
+            self._builder,
+            layer,
+            Step(chunks=setup.micro_batch, tokens=setup.sequence // setup.context),
         )
         found: list[TrainedKernel] = []
         before: Op | None = None

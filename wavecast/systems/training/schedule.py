@@ -8,7 +8,7 @@ where the GPU would wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -125,14 +125,25 @@ def simulate(
     work: Sequence[Sequence[Action]], times: Sequence[ChunkTimes], transfer: float
 ) -> PipelineTime:
     """Run the orders; `times` are those of the chunks in the order of the model, `transfer` the
-    seconds from one GPU to the next.
+    seconds from one GPU to the next. Raises as `timed`.
+    """
+    seconds, busy = 0.0, [0.0] * len(work)
+    for rank, _, start, took in timed(work, times, transfer):
+        busy[rank] += took
+        seconds = max(seconds, start + took)
+    return PipelineTime(seconds, max(busy, default=0.0), tuple(map(_stored, work)))
+
+
+def timed(
+    work: Sequence[Sequence[Action]], times: Sequence[ChunkTimes], transfer: float
+) -> Iterator[tuple[int, Action, float, float]]:
+    """GPU, action, start and seconds of every action, those of a GPU in order.
 
     Raises UsageError for orders in which some action waits for ever.
     """
     last = len(times) - 1
     owner = {action[1]: rank for rank, actions in enumerate(work) for action in actions}
     free, position = [0.0] * len(work), [0] * len(work)
-    busy = [0.0] * len(work)
     done: dict[Action, float] = {}
     ready = list(range(len(work)))
     while ready:
@@ -150,8 +161,9 @@ def simulate(
                 moves = owner[before[1]] != rank
                 arrived = found + (transfer if moves else 0.0)
             took = times[chunk].of(name)
-            free[rank] = max(free[rank], arrived) + took
-            busy[rank] += took
+            start = max(free[rank], arrived)
+            free[rank] = start + took
+            yield rank, action, start, took
             done[(BACKWARD if name == INPUT_GRAD else name, chunk, micro)] = free[rank]
             position[rank] += 1
             waits = chunk + 1 if name == FORWARD else chunk - 1
@@ -159,8 +171,6 @@ def simulate(
                 ready.append(owner[waits])
     if any(position[rank] < len(actions) for rank, actions in enumerate(work)):
         raise UsageError("the order of the pipeline never ends")
-    seconds = max(free, default=0.0)
-    return PipelineTime(seconds, max(busy, default=0.0), tuple(map(_stored, work)))
 
 
 def _input(name: str, chunk: int, micro: int, last: int) -> Action | None:
@@ -191,4 +201,4 @@ def stored(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple
     return tuple(map(_stored, orders(schedule, stages, fewer, chunks)))
 
 
-__all__ = ["ChunkTimes", "PipelineTime", "orders", "simulate", "stored"]
+__all__ = ["ChunkTimes", "PipelineTime", "orders", "simulate", "stored", "timed"]

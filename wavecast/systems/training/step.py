@@ -16,6 +16,7 @@ from wavecast.model.ops.elementwise import Elementwise
 from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.graph import Node
 from wavecast.systems.pricing import Priced, Prices
+from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.training.assumptions import Overlap, assumptions
 from wavecast.systems.training.communication import (
     PARALLELISMS,
@@ -24,11 +25,30 @@ from wavecast.systems.training.communication import (
 )
 from wavecast.systems.training.graph import TrainedKernel, TrainingGraph
 from wavecast.systems.training.parameters import RankParameters, of_layer, of_stage
-from wavecast.systems.training.schedule import ChunkTimes, PipelineTime, orders, simulate
+from wavecast.systems.training.schedule import (
+    BACKWARD,
+    FORWARD,
+    INPUT_GRAD,
+    WEIGHT_GRAD,
+    ChunkTimes,
+    PipelineTime,
+    orders,
+    simulate,
+    timed,
+)
 from wavecast.systems.training.setup import TrainingSetup
 from wavecast.systems.training.stages import chunk_layers
 
 PHASES: Final[tuple[str, ...]] = ("forward", "recompute", "input_grad", "weight_grad")
+PASSES: Final = {
+    FORWARD: "forward",
+    BACKWARD: "backward",
+    INPUT_GRAD: "input gradients",
+    WEIGHT_GRAD: "weight gradients",
+}
+"""Actions of a schedule -> their names."""
+_SHOWN: Final = 2
+"""Micro-batches per stage of a timeline."""
 _FULL: Final = 4
 """Micro-batches per stage after which the time grows linearly with them."""
 
@@ -105,15 +125,8 @@ class TrainingModel:
         """The time of a step with the assumed `overlaps`. Raises MissingFact where links are not
         known."""
         known = overlaps or self.overlaps()
-        layer, first, last = self._mean_layer(), self._ends(first=True), self._ends(first=False)
-        numbers = chunk_layers(self.architecture.depth, self.setup.pipeline * self.setup.chunks)
-        times, bound = [], False
-        for index, number in enumerate(numbers):
-            parts = [(layer, float(number))]
-            parts += [(first, 1.0)] * (index == 0) + [(last, 1.0)] * (index == len(numbers) - 1)
-            chunk, late = self._chunk(parts, known)
-            times.append(chunk)
-            bound |= late
+        layer = self._mean_layer()
+        times, bound = self._chunks(layer, known)
         pipeline = self._pipeline(times)
         optimizer = self._optimizer()
         exposed, hidden = self._totals(layer, known)
@@ -140,6 +153,28 @@ class TrainingModel:
             phases=dict(phases),
             host_bound=bound,
         )
+
+    def timeline(self) -> list[TimelineSlice]:
+        """What the stages do with the first micro-batches: until the pipeline is full and empty
+        again, with as many micro-batches as that takes. Groups are forward, backward, and for
+        schedules that separate them the gradients of inputs and of weights."""
+        setup = self.setup
+        micro = min(setup.micro_batches, _SHOWN * setup.pipeline)
+        work = orders(setup.schedule, setup.pipeline, micro, setup.chunks)
+        times, _ = self._chunks(self._mean_layer(), self.overlaps())
+        return [
+            TimelineSlice(
+                f"stage {rank}",
+                f"{PASSES[action]}, micro-batch {number}",
+                start,
+                seconds,
+                PASSES[action],
+                f"chunk {chunk}" if setup.chunks > 1 else "",
+            )
+            for rank, (action, chunk, number), start, seconds in timed(
+                work, times, self.communication.boundary()
+            )
+        ]
 
     def overlaps(self) -> dict[str, Overlap]:
         """Assumed shares of hidden communication; the setup may give that of sharding."""
@@ -213,6 +248,21 @@ class TrainingModel:
     def _ends(self, *, first: bool) -> _Pass:
         kernels = self.graph.embedding() if first else self.graph.head()
         return self._pass(self._priced(kernels, 1.0, 0.0), Exchanges({}, {}))
+
+    def _chunks(
+        self, layer: _Pass, overlaps: Mapping[str, Overlap]
+    ) -> tuple[list[ChunkTimes], bool]:
+        """Times of every chunk of the pipeline, and whether the host decides one of them."""
+        first, last = self._ends(first=True), self._ends(first=False)
+        numbers = chunk_layers(self.architecture.depth, self.setup.pipeline * self.setup.chunks)
+        times, bound = [], False
+        for index, number in enumerate(numbers):
+            parts = [(layer, float(number))]
+            parts += [(first, 1.0)] * (index == 0) + [(last, 1.0)] * (index == len(numbers) - 1)
+            chunk, late = self._chunk(parts, overlaps)
+            times.append(chunk)
+            bound |= late
+        return times, bound
 
     def _chunk(
         self, parts: list[tuple[_Pass, float]], overlaps: Mapping[str, Overlap]
@@ -304,4 +354,4 @@ def _exposed(seconds: float, compute: float, overlap: float) -> float:
     return max(seconds * (1 - overlap), seconds - compute)
 
 
-__all__ = ["PHASES", "TrainingKernel", "TrainingModel", "TrainingStep"]
+__all__ = ["PASSES", "PHASES", "TrainingKernel", "TrainingModel", "TrainingStep"]

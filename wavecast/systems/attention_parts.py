@@ -1,0 +1,108 @@
+"""The kernels of attention in one step: projections, cache, grouped-query and linear attention."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Final
+
+from wavecast.model.ops.attention import BEST
+from wavecast.model.ops.attention import Attention as AttentionOp
+from wavecast.model.ops.elementwise import Elementwise
+from wavecast.model.ops.gemm import Gemm
+from wavecast.systems.architecture import (
+    GroupedQueryAttention,
+    LatentAttention,
+    Layer,
+    LinearAttention,
+)
+from wavecast.systems.latent_parts import latent_nodes
+from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
+
+_CHUNK: Final = 64
+"""Tokens that chunked linear attention multiplies at once (flash-linear-attention, vLLM)."""
+
+
+def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
+    """The norm before attention, attention, and its output projection."""
+    step = builder.own(step)
+    rows, hidden = step.rows, builder.architecture.hidden
+    if not (builder.engine.fused_reduce_norm and builder.parallel.tensor > 1):
+        yield Node("input_norm", "norm", norm(rows, hidden, residual=True))
+    match layer.attention:
+        case GroupedQueryAttention() as attention:
+            out = yield from _grouped(builder, attention, step)
+        case LatentAttention() as attention:
+            out = yield from latent_nodes(builder, attention, step)
+        case LinearAttention() as attention:
+            out = yield from _linear(builder, attention, step)
+    yield from builder.quantise(rows, out, builder.precision.attention)
+    yield builder.projection("o_proj", rows, hidden, out)
+    if builder.parallel.attention_tensor > 1:
+        yield builder.reduce(rows)
+
+
+def _grouped(
+    builder: Builder, attention: GroupedQueryAttention, step: Step
+) -> Generator[Node, None, int]:
+    tensor, rows = builder.parallel.attention_tensor, step.rows
+    heads, keys = attention.heads // tensor, max(1, attention.kv_heads // tensor)
+    head = attention.head_dim
+    width = (heads * (1 + attention.gated) + 2 * keys) * head
+    yield builder.projection("qkv_proj", rows, width, builder.architecture.hidden)
+    yield Node("rope, cache write", "attention", copy(rows, (heads + 2 * keys) * head))
+    for name, queries, length, batch, causal in attended(step):
+        if attention.window:
+            length = min(length, attention.window + queries - 1)
+        yield Node(
+            name,
+            "attention",
+            AttentionOp(
+                batch=batch,
+                # Drafted tokens share the keys of their sequence, as heads of a group do.
+                heads=heads if causal else heads * step.queries,
+                kv_heads=keys,
+                seq_q=queries,
+                seq_k=max(queries, length),
+                head=head,
+                head_v=head,
+                dtype="bf16",
+                kv_dtype=builder.cache_dtype,
+                causal=causal,
+                library=BEST,
+            ),
+        )
+    if attention.gated:
+        yield Node("gate", "attention", Elementwise.of("mul", (rows, heads * head), "bf16"))
+    return heads * head
+
+
+def _linear(builder: Builder, attention: LinearAttention, step: Step) -> Generator[Node, None, int]:
+    tensor, rows = builder.parallel.attention_tensor, step.rows
+    keys = max(1, attention.key_heads // tensor) * attention.key_dim
+    heads = attention.value_heads // tensor
+    values = heads * attention.value_dim
+    width = 2 * keys + 2 * values + 2 * heads
+    yield builder.projection("in_proj", rows, width, builder.architecture.hidden)
+    yield Node("convolution", "attention", copy(rows, 2 * keys + values))
+    yield Node("decay, normalise", "attention", copy(rows, 2 * keys + 2 * heads))
+    if step.decode:
+        updates = step.decode * step.queries
+        state = (updates * heads, attention.key_dim * attention.value_dim)
+        yield Node("recurrence", "attention", Elementwise.of("scale", state, "fp32"))
+    if step.chunks:
+        yield Node(
+            "chunked recurrence",
+            "attention",
+            Gemm(
+                batch=step.chunks * heads,
+                m=step.tokens,
+                n=attention.value_dim,
+                k=2 * attention.key_dim + 2 * _CHUNK,
+                dtype="bf16",
+            ),
+        )
+    yield Node("gated norm", "norm", norm(rows * heads, attention.value_dim))
+    return values
+
+
+__all__ = ["attention_nodes"]

@@ -1,0 +1,117 @@
+"""The kernels of latent attention in one step, with its indexer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Final
+
+from wavecast.model.ops.attention import BEST
+from wavecast.model.ops.attention import Attention as AttentionOp
+from wavecast.model.ops.elementwise import Elementwise
+from wavecast.model.ops.gemm import Gemm
+from wavecast.systems.architecture import LatentAttention
+from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
+
+_INDEX_DTYPE: Final = "fp8"
+
+
+def latent_nodes(
+    builder: Builder, attention: LatentAttention, step: Step
+) -> Generator[Node, None, int]:
+    tensor, rows, hidden = builder.parallel.attention_tensor, step.rows, builder.architecture.hidden
+    heads, query = attention.heads // tensor, attention.nope + attention.rope
+    shared = attention.kv_rank + attention.rope
+    if attention.q_rank:
+        yield builder.projection("qkv_a_proj", rows, attention.q_rank + shared, hidden)
+        yield Node("q, kv norm", "norm", norm(rows, attention.q_rank + shared))
+        yield builder.projection("q_b_proj", rows, heads * query, attention.q_rank)
+    else:
+        yield builder.projection("q_proj", rows, heads * query, hidden)
+        yield builder.projection("kv_a_proj", rows, shared, hidden)
+    yield Node("rope, cache write", "attention", copy(rows, heads * attention.rope + shared))
+    yield from _index_nodes(builder, attention, step)
+    for name, queries, length, batch, causal in attended(step):
+        absorbed = not causal or attention.indexer is not None
+        if not absorbed:
+            width = heads * (attention.nope + attention.value)
+            product = builder.product(
+                batch * length, width, attention.kv_rank, builder.precision.attention
+            )
+            yield Node("kv_b_proj", "attention", product)
+            yield Node(
+                name,
+                "attention",
+                AttentionOp(
+                    batch=batch,
+                    heads=heads,
+                    kv_heads=heads,
+                    seq_q=queries,
+                    seq_k=length,
+                    head=query,
+                    head_v=attention.value,
+                    dtype="bf16",
+                    causal=True,
+                    library=BEST,
+                ),
+            )
+            continue
+        if attention.indexer:
+            length = min(length, attention.indexer.topk)
+        tokens = batch * (queries if causal else step.queries)
+        yield _absorb("absorb keys", heads, tokens, attention.kv_rank, attention.nope)
+        yield Node(
+            name,
+            "attention",
+            AttentionOp(
+                batch=tokens if causal else batch,
+                heads=heads if causal else heads * step.queries,
+                kv_heads=1,
+                seq_q=1,
+                seq_k=length,
+                head=shared,
+                head_v=attention.kv_rank,
+                dtype="bf16",
+                kv_dtype=builder.cache_dtype,
+                latent=True,
+                library=BEST,
+            ),
+        )
+        yield _absorb("expand values", heads, tokens, attention.value, attention.kv_rank)
+    return heads * attention.value
+
+
+def _index_nodes(builder: Builder, attention: LatentAttention, step: Step) -> Iterator[Node]:
+    """Scores of all keys, and the choice of the best; every GPU does it for all heads."""
+    if attention.indexer is None:
+        return
+    index, rows = attention.indexer, step.rows
+    rank = attention.q_rank or builder.architecture.hidden
+    yield builder.projection("index_q_proj", rows, index.heads * index.dim, rank)
+    yield builder.projection("index_k_proj", rows, index.dim, builder.architecture.hidden)
+    yield builder.projection("index_weights_proj", rows, index.heads, builder.architecture.hidden)
+    yield Node("index rope, quantise", "attention", copy(rows, (index.heads + 1) * index.dim))
+    for name, queries, length, batch, causal in attended(step):
+        yield Node(
+            f"index {name}",
+            "attention",
+            Gemm(
+                batch=batch,
+                m=(queries if causal else step.queries) * index.heads,
+                n=length,
+                k=index.dim,
+                dtype=_INDEX_DTYPE if builder.precision.attention.activations == "fp8" else "bf16",
+            ),
+        )
+        yield Node(
+            "choose keys",
+            "attention",
+            Elementwise.of("scale", (batch * queries, length), "fp32"),
+        )
+
+
+def _absorb(name: str, heads: int, rows: int, columns: int, depth: int) -> Node:
+    product = Gemm(batch=heads, m=rows, n=columns, k=depth, dtype="bf16")
+    return Node(name, "attention", product)
+
+
+__all__ = ["latent_nodes"]

@@ -1,0 +1,110 @@
+"""The kernels of the multilayer perceptron of a layer in one step: dense, or experts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wavecast.model.ops.elementwise import Elementwise
+from wavecast.model.ops.moe import FusedMoe
+from wavecast.systems.architecture import DenseMlp, ExpertMlp, Layer
+from wavecast.systems.parts import Builder, Node, Step, norm
+
+
+def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
+    """The norm before the perceptron or the experts, and these."""
+    rows, hidden, tensor = step.rows, builder.architecture.hidden, builder.parallel.tensor
+    if not (builder.engine.fused_reduce_norm and builder.parallel.attention_tensor > 1):
+        own = builder.own(step).rows
+        yield Node("post_norm", "norm", norm(own, hidden, residual=True))
+    if builder.parallel.wide and isinstance(layer.mlp, ExpertMlp):
+        yield from _dispatched(builder, layer.mlp, step)
+        return
+    separate = builder.parallel.attention_data and tensor > 1
+    if separate:
+        yield builder.collective("gather tokens", "all_gather", rows * hidden * 2)
+    if isinstance(layer.mlp, DenseMlp):
+        yield from _dense(builder, "", rows, layer.mlp.inter // tensor)
+    else:
+        yield from _experts(builder, layer.mlp, rows)
+    if separate:
+        yield builder.collective("scatter tokens", "reduce_scatter", rows * hidden * 2)
+    elif tensor > 1:
+        yield builder.reduce(rows)
+
+
+def _dense(builder: Builder, prefix: str, rows: int, inter: int) -> Iterator[Node]:
+    hidden, narrow = builder.architecture.hidden, builder.precision.dense
+    yield Node(f"{prefix}gate_up_proj", "mlp", builder.product(rows, 2 * inter, hidden, narrow))
+    yield Node(f"{prefix}activation", "mlp", Elementwise.of("silu_mul", (rows, inter), "bf16"))
+    yield Node(f"{prefix}down_proj", "mlp", builder.product(rows, hidden, inter, narrow))
+
+
+def _experts(builder: Builder, mlp: ExpertMlp, rows: int) -> Iterator[Node]:
+    tensor, ranks = builder.parallel.tensor, builder.parallel.expert
+    yield from _routed(builder, mlp, rows, max(1, mlp.shared // tensor) if mlp.shared else 0)
+    if ranks == 1:
+        yield _multiplied(builder, rows, mlp.inter // tensor, mlp.experts, mlp.topk)
+    else:
+        yield _own_experts(builder, mlp, rows * mlp.topk / ranks)
+
+
+def _dispatched(builder: Builder, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
+    """Experts on the GPUs of several replicas: each sends its tokens to those of their experts
+    and adds what comes back. Shared experts are on every GPU."""
+    hidden, rows = builder.architecture.hidden, step.rows
+    if builder.parallel.attention_data:
+        rows = builder.own(step).rows
+    elif builder.parallel.tensor > 1:
+        rows = -(-rows // builder.parallel.tensor)
+    yield from _routed(builder, mlp, rows, mlp.shared)
+    narrow = builder.precision.experts.quantised_activations
+    size = rows * hidden
+    yield builder.exchange("dispatch", size * (1 if narrow else 2), mlp.topk)
+    yield _own_experts(builder, mlp, rows * mlp.topk)
+    yield builder.exchange("combine", 2 * size, mlp.topk)
+    if builder.parallel.tensor > 1 and not builder.parallel.attention_data:
+        whole = rows * builder.parallel.tensor * hidden * 2
+        yield builder.collective("gather tokens", "all_gather", whole)
+
+
+def _routed(builder: Builder, mlp: ExpertMlp, rows: int, shared: int) -> Iterator[Node]:
+    """The choice of experts for `rows` tokens, and `shared` units of the experts of all."""
+    product = builder.product(
+        rows, mlp.experts, builder.architecture.hidden, builder.precision.head
+    )
+    yield Node("router", "experts", product)
+    yield Node("topk", "experts", Elementwise.of("scale", (rows, mlp.experts), "fp32"))
+    if shared:
+        yield from _dense(builder, "shared ", rows, shared)
+        size = (rows, builder.architecture.hidden)
+        yield Node("add shared", "experts", Elementwise.of("add", size, "bf16"))
+
+
+def _own_experts(builder: Builder, mlp: ExpertMlp, mean: float) -> Node:
+    """The experts of the busiest GPU, where a GPU gets `mean` pairs of token and expert."""
+    ranks = builder.parallel.expert
+    pairs = mean * builder.parallel.load.busiest(mlp.experts, ranks)
+    topk = max(1, mlp.topk // ranks)
+    return _multiplied(builder, max(1, round(pairs / topk)), mlp.inter, mlp.experts // ranks, topk)
+
+
+def _multiplied(builder: Builder, tokens: int, inter: int, experts: int, topk: int) -> Node:
+    form = builder.precision.experts
+    scaling = form.scaling if form.scaling in ("token", "block", "mx") else ""
+    return Node(
+        "experts",
+        "experts",
+        FusedMoe(
+            tokens,
+            builder.architecture.hidden,
+            inter,
+            experts,
+            min(topk, experts),
+            dtype=form.activations,
+            weights=form.stored,
+            scaling=scaling,
+        ),
+    )
+
+
+__all__ = ["mlp_nodes"]

@@ -1,0 +1,151 @@
+"""A step of a model, its kernels, and what they depend on: `graph` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from wavecast.arch.systems import System
+from wavecast.model.ops.base import Op
+from wavecast.model.ops.collectives import Collective
+from wavecast.model.ops.collectives.libraries import of_engine
+from wavecast.model.ops.elementwise import Elementwise
+from wavecast.model.ops.gemm import Gemm
+from wavecast.model.ops.norm import Norm
+from wavecast.systems.architecture import ModelArchitecture
+from wavecast.systems.engine import Engine
+from wavecast.systems.parallel import Parallelism
+from wavecast.systems.precision import Precision, WeightFormat
+
+MODULES: Final = ("attention", "projections", "mlp", "experts", "norm", "collective", "head")
+"""The parts of a step that times are added up by. Only kernels of `attention` depend on the
+context; the others depend on the number of tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step computes: `decode` sequences with `context` tokens each so far, and `chunks`
+    pieces of prompts of `tokens` tokens each, after `before` tokens that are already cached. A
+    decoding sequence computes `queries` tokens: one, and those that speculation drafted."""
+
+    decode: int = 0
+    context: int = 0
+    chunks: int = 0
+    tokens: int = 0
+    before: int = 0
+    queries: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Tokens of the step."""
+        return self.decode * self.queries + self.chunks * self.tokens
+
+    @property
+    def sequences(self) -> int:
+        """Sequences whose next token is computed."""
+        return self.decode + self.chunks
+
+    @property
+    def sampled(self) -> int:
+        """Tokens that logits are computed for."""
+        return self.decode * self.queries + self.chunks
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A kernel: `op` of `module`, once per layer."""
+
+    name: str
+    module: str
+    op: Op
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """What the kernels of a step depend on in addition to the step. Without a `system`, the GPUs of
+    a collective are of one node."""
+
+    architecture: ModelArchitecture
+    precision: Precision
+    parallel: Parallelism
+    engine: Engine
+    system: System | None = None
+
+    def own(self, step: Step) -> Step:
+        """The share of a step whose attention one GPU computes."""
+        if not self.parallel.attention_data:
+            return step
+        ranks = self.parallel.tensor
+        return replace(step, decode=-(-step.decode // ranks), chunks=-(-step.chunks // ranks))
+
+    @property
+    def cache_dtype(self) -> str:
+        """Dtype of keys and values; "" for that of the queries."""
+        return "" if self.precision.cache == "bf16" else self.precision.cache
+
+    def projection(self, name: str, rows: int, columns: int, depth: int) -> Node:
+        """A product of attention with weights: (rows, depth) by (depth, columns)."""
+        product = self.product(rows, columns, depth, self.precision.attention)
+        return Node(name, "projections", product)
+
+    def product(self, rows: int, columns: int, depth: int, form: WeightFormat) -> Gemm:
+        """A product with weights of a format."""
+        return Gemm(
+            m=rows,
+            n=columns,
+            k=depth,
+            dtype=form.activations,
+            weight=form.stored,
+            scaling=form.scaling if form.scaling != "none" else "",
+        )
+
+    def quantise(self, rows: int, columns: int, form: WeightFormat) -> Iterator[Node]:
+        """The conversion of activations, where the kernel before does not do it."""
+        if form.quantised_activations and not self.engine.fused_quantisation:
+            yield Node("quantise", "norm", copy(rows, columns))
+
+    def reduce(self, rows: int) -> Node:
+        """The sum of the hidden states of all GPUs of a layer."""
+        return self.collective("all_reduce", "all_reduce", rows * self.architecture.hidden * 2)
+
+    def collective(self, name: str, function: str, size: int) -> Node:
+        """A collective of `size` bytes among the GPUs of a layer."""
+        ranks = self.parallel.tensor
+        op = Collective(
+            function,
+            size,
+            ranks,
+            group=self.system.group(ranks) if self.system else None,
+            library=of_engine(self.engine.name) if function == "all_reduce" else "",
+        )
+        return Node(name, "collective", op)
+
+    def exchange(self, function: str, size: int, topk: int) -> Node:
+        """Tokens of `size` bytes to or from the GPUs of their experts."""
+        ranks = self.parallel.expert
+        group = self.system.group(ranks) if self.system else None
+        op = Collective(function, max(1, size), ranks, group=group, topk=topk)
+        return Node(function, "collective", op)
+
+
+def attended(step: Step) -> Iterator[tuple[str, int, int, int, bool]]:
+    """Name, queries per sequence, keys, sequences and causality of the parts of attention."""
+    if step.decode:
+        yield "decode attention", 1, max(1, step.context), step.decode, False
+    if step.chunks:
+        length = step.tokens + step.before
+        yield "prefill attention", step.tokens, length, step.chunks, True
+
+
+def norm(rows: int, columns: int, *, residual: bool = False) -> Norm:
+    """A norm of rows, with the addition before it where it has one."""
+    return Norm("rms_norm", rows, columns, "bf16", residual=residual)
+
+
+def copy(rows: int, columns: int) -> Elementwise:
+    """A kernel that reads and writes rows of 16 bits."""
+    return Elementwise.of("copy", (rows, columns), "bf16")
+
+
+__all__ = ["MODULES", "Builder", "Node", "Step", "attended", "copy", "norm"]
