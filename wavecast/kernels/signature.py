@@ -283,9 +283,7 @@ class Signature:
         `mutated` written once, with `flops(**sizes)` by dtype."""
 
         def bytes_of(
-            specs: tuple[TensorSpec, ...],
-            sizes: Mapping[str, Any],
-            dtypes: dict[str, torch.dtype],
+            specs: tuple[TensorSpec, ...], sizes: Mapping[str, Any], dtypes: dict[str, torch.dtype]
         ) -> float:
             total = 0.0
             for spec in specs:

@@ -131,13 +131,9 @@ BACKWARD = describe.KernelSpec.streaming(
 
 
 def cross_entropy(
-    logits: Tensor,
-    targets: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
-    soft_cap: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+    logits: Tensor, targets: Tensor, ignore_index: int = -100, label_smoothing: float = 0.0,
+    z_loss: float = 0.0, soft_cap: float = 0.0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(loss, lse) of every row: cross entropy and the logarithm of the sum of exponentials.
 
     `logits` are [rows, classes] of float32, float16 or bfloat16, `targets` [rows] of int64 or
@@ -167,16 +163,10 @@ def cross_entropy_reference(
 
 
 def cross_entropy_backward(
-    dloss: Tensor,
-    dlse: Tensor | None,
-    logits: Tensor,
-    targets: Tensor,
-    lse: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
+    dloss: Tensor, dlse: Tensor | None, logits: Tensor, targets: Tensor, lse: Tensor,
+    ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0,
     soft_cap: float = 0.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The gradient of `cross_entropy` with respect to the logits, in their dtype.
 
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward

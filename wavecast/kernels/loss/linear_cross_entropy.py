@@ -35,14 +35,9 @@ BACKWARD_TENSORS = describe.Signature(
 
 
 def linear_cross_entropy(
-    hidden: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
-    soft_cap: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+    hidden: Tensor, weight: Tensor, targets: Tensor, ignore_index: int = -100,
+    label_smoothing: float = 0.0, z_loss: float = 0.0, soft_cap: float = 0.0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(loss, lse) of every row of logits hidden · weightᵀ, which never exist as a whole.
 
     `hidden` is [rows, size], `weight` [classes, size], of one dtype: float32, float16 or bfloat16;
@@ -76,17 +71,10 @@ def linear_cross_entropy_reference(
 
 
 def linear_cross_entropy_backward(
-    dloss: Tensor,
-    dlse: Tensor | None,
-    hidden: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    lse: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
+    dloss: Tensor, dlse: Tensor | None, hidden: Tensor, weight: Tensor, targets: Tensor,
+    lse: Tensor, ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0,
     soft_cap: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradients of `linear_cross_entropy` for `hidden` and `weight`, in their dtype.
 
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward

@@ -208,9 +208,8 @@ def _backward_inputs(log: bool) -> Callable[..., dict[str, Any]]:
 
 def _pair(
     calls: tuple[Callable[..., Any], Callable[..., Any]],
-    references: tuple[Callable[..., Any], Callable[..., Any]],
-    what: str,
-) -> tuple[describe.Operator, describe.Operator]:
+    references: tuple[Callable[..., Any], Callable[..., Any]], what: str,
+) -> tuple[describe.Operator, describe.Operator]:  # fmt: skip
     names = "rows columns dtype"
     shared: dict[str, Any] = {
         "flops": describe.vector_flops(5.0, "rows", "columns"),

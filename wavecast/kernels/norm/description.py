@@ -66,15 +66,11 @@ def backward_reference(dy, x, weight, eps, dsum, offset=0.0, *, centred, biased=
 
 
 def operators(
-    what: str,
-    tensors: tuple[Signature, Signature, Signature],
-    calls: tuple[Callable[..., Any], ...],
-    references: tuple[Callable[..., Any], ...],
-    gradients: tuple[describe.Gradient, describe.Gradient],
-    operations: tuple[float, float, float],
-    flags: tuple[Sizes, ...],
-    backward_flags: tuple[Sizes, ...],
-) -> tuple[describe.Operator, describe.Operator, describe.Operator]:
+    what: str, tensors: tuple[Signature, Signature, Signature],
+    calls: tuple[Callable[..., Any], ...], references: tuple[Callable[..., Any], ...],
+    gradients: tuple[describe.Gradient, describe.Gradient], operations: tuple[float, float, float],
+    flags: tuple[Sizes, ...], backward_flags: tuple[Sizes, ...],
+) -> tuple[describe.Operator, describe.Operator, describe.Operator]:  # fmt: skip
     """A norm of rows, the norm of a sum, and the gradients of both, with float32 `operations` per
     element; `flags` are sizes to test in addition to the usual ones."""
     names = [call.__name__ for call in calls]

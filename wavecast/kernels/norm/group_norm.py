@@ -31,13 +31,9 @@ BACKWARD_TENSORS = describe.Signature(
 
 
 def group_norm(
-    x: Tensor,
-    groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-    silu: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+    x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5, silu: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(y, means, scales): every group of channels of an image normalised over all its positions.
 
     `x` is [images, channels, …] of float32, float16 or bfloat16, `weight` and `bias` [channels] of
@@ -74,15 +70,9 @@ def group_norm_reference(x, groups, weight=None, bias=None, eps=1e-5, silu=False
 
 
 def group_norm_backward(
-    dy: Tensor,
-    x: Tensor,
-    groups: int,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    means: Tensor,
-    scales: Tensor,
-    silu: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+    dy: Tensor, x: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None, means: Tensor,
+    scales: Tensor, silu: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of `group_norm` with respect to `x`, `weight` and `bias`, in their dtypes.
 
     `dy` is like `x`, `means` and `scales` those of the forward pass. Of what was not given the

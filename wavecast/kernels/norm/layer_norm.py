@@ -36,12 +36,9 @@ def layer_norm_reference(x, weight=None, bias=None, eps=1e-5):
 
 
 def layer_norm_residual(
-    x: Tensor,
-    residual: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(layer_norm(s), s) with s = x + residual in one pass.
 
     `residual` has shape and dtype of `x`; s is rounded to it before it is normalised, so that
@@ -63,13 +60,9 @@ def layer_norm_residual_reference(x, residual, weight=None, bias=None, eps=1e-5)
 
 @BACKWARD_TENSORS.checked
 def layer_norm_backward(
-    dy: Tensor,
-    x: Tensor,
-    weight: Tensor | None = None,
-    eps: float = 1e-5,
-    biased: bool = True,
+    dy: Tensor, x: Tensor, weight: Tensor | None = None, eps: float = 1e-5, biased: bool = True,
     dsum: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of `layer_norm` with respect to `x`, `weight` and bias, in their dtypes.
 
     `dy` and `x` are [..., columns]; `dsum`, of shape and dtype of `x`, is added to its gradient

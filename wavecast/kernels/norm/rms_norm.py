@@ -35,12 +35,9 @@ def rms_norm_reference(x, weight=None, eps=1e-6, offset=0.0):
 
 @RESIDUAL_TENSORS.checked
 def rms_norm_residual(
-    x: Tensor,
-    residual: Tensor,
-    weight: Tensor | None = None,
-    eps: float = 1e-6,
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6,
     offset: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(rms_norm(s), s) with s = x + residual in one pass.
 
     `residual` has shape and dtype of `x`; s is rounded to it before it is normalised, so that
@@ -58,13 +55,9 @@ def rms_norm_residual_reference(x, residual, weight=None, eps=1e-6, offset=0.0):
 
 @BACKWARD_TENSORS.checked
 def rms_norm_backward(
-    dy: Tensor,
-    x: Tensor,
-    weight: Tensor | None = None,
-    eps: float = 1e-6,
-    offset: float = 0.0,
+    dy: Tensor, x: Tensor, weight: Tensor | None = None, eps: float = 1e-6, offset: float = 0.0,
     dsum: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradients of `rms_norm` with respect to `x` and `weight`, in their dtypes.
 
     `dy` and `x` are [..., columns]; `dsum`, of shape and dtype of `x`, is added to its gradient

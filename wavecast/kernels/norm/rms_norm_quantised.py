@@ -88,14 +88,10 @@ QUANTISED = norm_rows.rows_kernel(
 
 @TENSORS.checked
 def rms_norm_quantised(
-    x: Tensor,
-    weight: Tensor | None = None,
-    residual: Tensor | None = None,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-    group: int = 0,
-    eps: float = 1e-6,
+    x: Tensor, weight: Tensor | None = None, residual: Tensor | None = None,
+    dtype: torch.dtype = torch.float8_e4m3fn, group: int = 0, eps: float = 1e-6,
     offset: float = 0.0,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(q, scales, s): `rms_norm` of s = x + residual, quantised, so that q · scales is about it.
 
     `x`, `weight`, `residual`, `eps` and `offset` as in `rms_norm_residual`; of at most 16384

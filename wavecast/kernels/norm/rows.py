@@ -252,16 +252,9 @@ def preference(elements: int, settings: Settings, device: Device, *, few: bool =
 
 
 def rows_kernel(
-    function: Any,
-    *,
-    reads: str,
-    writes: str,
-    instructions: float,
-    live_registers: float,
-    whole_row: int = WHOLE_ROW,
-    blocks: tuple[int, ...] = (4096, 8192),
-    **described: Any,
-) -> describe.KernelSpec:
+    function: Any, *, reads: str, writes: str, instructions: float, live_registers: float,
+    whole_row: int = WHOLE_ROW, blocks: tuple[int, ...] = (4096, 8192), **described: Any,
+) -> describe.KernelSpec:  # fmt: skip
     """A kernel over `ROWS` rows per program that reads and writes so many tensors of `rows` x
     `columns` elements of `bytes` bytes: once where they fit `whole_row`, else twice."""
     passes = f"(1 + (columns > {whole_row}))"
@@ -337,15 +330,9 @@ BACKWARD = describe.KernelSpec(
 
 
 def forward(
-    x: Tensor,
-    residual: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-    offset: float = 0.0,
-    *,
-    centred: bool,
-) -> tuple[Tensor, Tensor | None]:
+    x: Tensor, residual: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float,
+    offset: float = 0.0, *, centred: bool,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """(y, x + residual): the latter only with a residual. Arguments are checked before."""
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     total = None if residual is None else torch.empty_like(y)
@@ -360,16 +347,9 @@ def forward(
 
 
 def backward(
-    dy: Tensor,
-    dsum: Tensor | None,
-    x: Tensor,
-    weight: Tensor | None,
-    eps: float,
-    offset: float = 0.0,
-    *,
-    centred: bool,
-    biased: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+    dy: Tensor, dsum: Tensor | None, x: Tensor, weight: Tensor | None, eps: float,
+    offset: float = 0.0, *, centred: bool, biased: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(dx, dweight, dbias), the latter two in float32, of no elements where there is no weight or
     bias; `dsum` is what else flows into `x`. Arguments are checked before."""
     columns = x.shape[-1]

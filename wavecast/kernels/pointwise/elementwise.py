@@ -23,13 +23,9 @@ _LIVE_REGISTERS = 96
 
 
 def flat_kernel(
-    function: Any,
-    *,
-    instructions: float,
-    live_registers: float,
-    widest: int = 8192,
+    function: Any, *, instructions: float, live_registers: float, widest: int = 8192,
     narrowest: int = 256,
-) -> KernelSpec:
+) -> KernelSpec:  # fmt: skip
     """A kernel over `problem["count"]` elements in `BLOCK`s, which moves `problem["read"]` and
     `problem["written"]` bytes per element (`problem["mixed"]`: of tensors with several dtypes)."""
 

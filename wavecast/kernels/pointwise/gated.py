@@ -218,10 +218,8 @@ _SHAPES = sizes("rows columns dtype", (8192, 14336, "bfloat16"), (64, 14336, "bf
 
 def _pair(
     calls: tuple[Callable[..., Any], Callable[..., Any]],
-    references: tuple[Callable[..., Any], Callable[..., Any]],
-    summary: str,
-    *options: Sizes,
-) -> tuple[Operator, Operator]:
+    references: tuple[Callable[..., Any], Callable[..., Any]], summary: str, *options: Sizes,
+) -> tuple[Operator, Operator]:  # fmt: skip
     """A gated activation and its gradients, each size with every one of `options`."""
 
     def each(given: tuple[Sizes, ...]) -> tuple[Sizes, ...]:

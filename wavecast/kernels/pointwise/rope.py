@@ -165,15 +165,9 @@ ROPE = describe.KernelSpec(
 
 
 def rope(
-    q: Tensor,
-    k: Tensor,
-    cos: Tensor,
-    sin: Tensor,
-    positions: Tensor | None = None,
-    interleaved: bool = False,
-    inverse: bool = False,
-    sections: list[int] | None = None,
-) -> tuple[Tensor, Tensor]:
+    q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | None = None,
+    interleaved: bool = False, inverse: bool = False, sections: list[int] | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Rotary position embedding of queries [..., q_heads, dim] and keys [..., k_heads, dim].
 
     `cos` and `sin` are [positions, rotary / 2]; the first `rotary` dimensions of each head are

@@ -139,10 +139,7 @@ GROUP = formats.codes_kernel(
 
 
 def silu_mul_quantised(
-    x: Tensor,
-    up: Tensor | None = None,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-    group: int = 0,
+    x: Tensor, up: Tensor | None = None, dtype: torch.dtype = torch.float8_e4m3fn, group: int = 0
 ) -> tuple[Tensor, Tensor]:
     """`silu_mul(x, up)` of float32 precision in fp8: `silu(gate) · up ≈ codes.float() * scale`.
 

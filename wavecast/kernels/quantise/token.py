@@ -140,13 +140,9 @@ def _scaled(x: Tensor, most: float) -> tuple[Tensor, Tensor]:
 
 
 def per_row(
-    operator: str,
-    x: Tensor,
-    dtype: torch.dtype,
-    kind: str,
-    owners: Tensor | None = None,
+    operator: str, x: Tensor, dtype: torch.dtype, kind: str, owners: Tensor | None = None,
     count: int = 0,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Codes and scales for `operator`. With `owners`, an int32 per row, rows of those that are none
     of `count` are neither read nor written: a mixture's tokens without an expert."""
     TENSORS.check(operator, {"x": x})

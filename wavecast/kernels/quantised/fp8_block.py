@@ -93,11 +93,7 @@ def matmul_fp8_block_kernel(
 
 
 def matmul_fp8_block(
-    a: Tensor,
-    b: Tensor,
-    a_scale: Tensor,
-    b_scale: Tensor,
-    out_dtype: torch.dtype = torch.bfloat16,
+    a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, out_dtype: torch.dtype = torch.bfloat16
 ) -> Tensor:
     """`a @ b.T` of fp8 operands scaled by blocks, as DeepSeek-V3 has them.
 

@@ -115,11 +115,7 @@ def matmul_mx_kernel(
 
 
 def matmul_mx(
-    a: Tensor,
-    b: Tensor,
-    a_scale: Tensor,
-    b_scale: Tensor,
-    out_dtype: torch.dtype = torch.bfloat16,
+    a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, out_dtype: torch.dtype = torch.bfloat16
 ) -> Tensor:
     """`a @ b.T` of operands in mxfp4 or mxfp8, each its own (`quantise_mxfp4`, `quantise_mxfp8`).
 

@@ -84,11 +84,7 @@ def matmul_w4a16_kernel(
 
 
 def matmul_w4a16(
-    x: Tensor,
-    weight: Tensor,
-    scale: Tensor,
-    zero: Tensor | None = None,
-    group: int = 128,
+    x: Tensor, weight: Tensor, scale: Tensor, zero: Tensor | None = None, group: int = 128
 ) -> Tensor:
     """`x @ w.T` with weights of four bits: `w = (code - zero) * scale`.
 
