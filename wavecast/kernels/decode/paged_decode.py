@@ -3,6 +3,8 @@
 # Names bound under a constexpr are bound where they are used.
 # pyright: reportPossiblyUnboundVariable=false
 
+from functools import partial
+
 import torch
 import triton
 import triton.language as tl
@@ -21,7 +23,7 @@ from wavecast.kernels.decode.parts import (
     widen,
 )
 from wavecast.kernels.decode.reference import attended
-from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
+from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.model.ranking.cache import CacheLoop, splits
 
@@ -278,43 +280,37 @@ def _work(sequences, length, window=0, **sizes):
     return paged_work(sequences, tokens, tokens, **sizes)
 
 
-_SMALL = {"sequences": 3, "heads": 8, "kv_heads": 2, "head": 64, "length": 150, "ragged": True}
-_CASES = (
-    {**_SMALL, "dtype": "bfloat16"},
-    {**_SMALL, "heads": 9, "kv_heads": 3, "head": 80, "dtype": "float16", "block_size": 24}
-    | {"sinks": True, "window": 70},
-    {**_SMALL, "dtype": "bfloat16", "head": 128, "cache": "float8_e4m3fn", "scales": 2}
-    | {"soft_cap": 20.0, "block_size": 64},
-    {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scales": 1, "alibi": True}
-    | {"block_size": 32, "length": 700, "sequences": 1},
-)
-_THOROUGH = (
-    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fn", "scales": 1, "sinks": True},
-    {**_SMALL, "dtype": "bfloat16", "cache": "float8_e4m3fnuz", "scales": 2, "window": 33},
-    {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "scales": 0, "head": 96},
-    {**_SMALL, "dtype": "float16", "cache": "int8", "scales": 2, "soft_cap": 5.0, "window": 64},
-    {**_SMALL, "dtype": "bfloat16", "head": 256, "block_size": 128, "sinks": True, "alibi": True},
-    {**_SMALL, "dtype": "bfloat16", "heads": 20, "kv_heads": 1, "head": 128, "block_size": 16},
-    {**_SMALL, "dtype": "bfloat16", "heads": 70, "kv_heads": 1, "head": 64, "length": 90},
-)
-_SHAPES = (
-    {**LLAMA, "sequences": 1, "heads": 64, "length": 16384},
-    {**LLAMA, "sequences": 16, "heads": 64, "length": 4096},
-    {**LLAMA, "sequences": 64, "heads": 32, "length": 4096, "block_size": 64},
-    {**LLAMA, "sequences": 64, "heads": 64, "length": 4096, "cache": "float8_e4m3fn", "scales": 1},
-    {**LLAMA, "sequences": 256, "heads": 128, "length": 1024},
-    {**LLAMA, "sequences": 256, "heads": 64, "head": 64, "length": 4096}
-    | {"window": 128, "sinks": True},
-)
-
+_small = partial(dict, sequences=3, heads=8, kv_heads=2, head=64, length=150, ragged=True)
 OPERATOR = Operator(
     summary="attention of one new token per sequence over a paged cache",
     notes=FP8_NAN,
     call=paged_decode,
     inputs=_inputs,
     work=_work,
-    cases=_CASES,
-    thorough=_THOROUGH,
-    shapes=_SHAPES,
+    cases=(
+        _small(dtype="bfloat16"),
+        _small(heads=9, kv_heads=3, head=80, dtype="float16", block_size=24, sinks=True, window=70),
+        _small(dtype="bfloat16", head=128, cache="float8_e4m3fn", scales=2, soft_cap=20.0,
+               block_size=64),
+        _small(dtype="bfloat16", cache="int8", scales=1, alibi=True, block_size=32, length=700,
+               sequences=1),
+    ),
+    thorough=(
+        _small(dtype="float16", cache="float8_e4m3fn", scales=1, sinks=True),
+        _small(dtype="bfloat16", cache="float8_e4m3fnuz", scales=2, window=33),
+        _small(dtype="float16", cache="float8_e5m2", scales=0, head=96),
+        _small(dtype="float16", cache="int8", scales=2, soft_cap=5.0, window=64),
+        _small(dtype="bfloat16", head=256, block_size=128, sinks=True, alibi=True),
+        _small(dtype="bfloat16", heads=20, kv_heads=1, head=128, block_size=16),
+        _small(dtype="bfloat16", heads=70, kv_heads=1, head=64, length=90),
+    ),
+    shapes=(
+        llama(sequences=1, heads=64, length=16384),
+        llama(sequences=16, heads=64, length=4096),
+        llama(sequences=64, heads=32, length=4096, block_size=64),
+        llama(sequences=64, heads=64, length=4096, cache="float8_e4m3fn", scales=1),
+        llama(sequences=256, heads=128, length=1024),
+        llama(sequences=256, heads=64, head=64, length=4096, window=128, sinks=True),
+    ),
     exact=("k_scale", "v_scale"),
-)
+)  # fmt: skip

@@ -1,6 +1,6 @@
 """Test data of attention over a paged cache, and the sizes its operators are tested with."""
 
-from typing import Final
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from torch import Tensor
 from wavecast.kernels.decode.arguments import rate
 from wavecast.kernels.describe import Make, Work
 
-LLAMA: Final = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
+llama = partial(dict, kv_heads=8, head=128, dtype="bfloat16", block_size=16)
 """The cache of Llama 3 and its like."""
 
 

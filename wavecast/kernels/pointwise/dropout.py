@@ -116,15 +116,6 @@ def _inputs(tensors: Signature) -> Any:
     return lambda make, p=0.1, seed=42, **sizes: tensors.inputs()(make, p=p, seed=seed, **sizes)
 
 
-_CASES = sizes(
-    "rows columns dtype p seed", (3, 301, "float32"), (5, 700, "bfloat16", 0.5, 2**40 + 3)
-)
-_THOROUGH = sizes(
-    "rows columns dtype p seed",
-    *((33, 65, "float16", 0.25, -1), (2, 99, "bfloat16", 0.0, 1), (2, 99, "bfloat16", 1.0, 16)),
-)
-_SHAPES = sizes("rows columns dtype", (8192, 8192, "bfloat16"))
-
 OPERATORS = tuple(
     Operator(
         summary=summary,
@@ -134,9 +125,18 @@ OPERATORS = tuple(
         inputs=_inputs(tensors),
         flops=vector_flops(len(tensors.arguments), "rows", "columns"),
         batch=None,  # the random numbers depend on the index of an element in the whole tensor
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
+        cases=sizes(
+            "rows columns dtype p seed", (3, 301, "float32"), (5, 700, "bfloat16", 0.5, 2**40 + 3)
+        ),
+        thorough=sizes(
+            "rows columns dtype p seed",
+            *(
+                (33, 65, "float16", 0.25, -1),
+                (2, 99, "bfloat16", 0.0, 1),
+                (2, 99, "bfloat16", 1.0, 16),
+            ),
+        ),
+        shapes=sizes("rows columns dtype", (8192, 8192, "bfloat16")),
         gradient=Gradient(_setup, _gradient),
     )
     for call, reference, tensors, summary in (
