@@ -141,10 +141,10 @@ class TensorSpec:
         """Dtypes it may have, given the other tensors `given`; (): any."""
         found: list[torch.dtype] = []
         for name in self.dtypes:
-            if name.startswith("="):
-                found.append(given[name[1:]].dtype)
-            else:
+            if not name.startswith("="):
                 found.extend(CLASSES.get(name) or (getattr(torch, name),))
+            elif given[name[1:]] is not None:
+                found.append(given[name[1:]].dtype)
         return tuple(found)
 
     def dtype(self, sizes: Mapping[str, Any], others: Mapping[str, torch.dtype]) -> torch.dtype:

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from wavecast.kernels import derivative
 from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.norm import description, rows
 from wavecast.kernels.norm.description import signature
@@ -80,19 +79,9 @@ _FLAGS = (
 
 OPERATORS = description.operators(
     "root mean square",
-    (TENSORS, RESIDUAL_TENSORS, BACKWARD_TENSORS),
     (rms_norm, rms_norm_residual, rms_norm_backward),
-    (rms_norm_reference, rms_norm_residual_reference, rms_norm_backward_reference),
-    gradients=(
-        derivative.by_operator(
-            rms_norm, "rms_norm_backward", grads=("dy",), of=("x", "weight"),
-            saved=("x", "weight", "eps", "offset"),
-        ),
-        derivative.by_operator(
-            rms_norm_residual, "rms_norm_backward", grads=("dy", "dsum"), of=("x", "weight"),
-            saved=("x", "weight", "eps", "offset"), outputs=("y", "x"), shared={"residual": "x"},
-        ),
-    ),
+    of=("x", "weight"),
+    saved=("x", "weight", "eps", "offset"),
     operations=(4.0, 5.0, 10.0),
     flags=_FLAGS,
     backward_flags=(
@@ -100,4 +89,4 @@ OPERATORS = description.operators(
         *_FLAGS,
         *sizes(f"{_SIZES} offset", (700, 100, "float32", 1.0)),
     ),
-)  # fmt: skip
+)
