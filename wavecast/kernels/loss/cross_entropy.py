@@ -1,5 +1,6 @@
 """Cross entropy of rows of logits, forward and backward; the vocabulary is streamed in blocks."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -155,11 +156,8 @@ def cross_entropy(
     return loss, lse
 
 
-def cross_entropy_reference(
-    logits, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
-):
-    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    return terms.reference(widened(logits), targets, options)
+def cross_entropy_reference(logits, targets, *options, **named):
+    return terms.reference(widened(logits), targets, LossOptions(*options, **named))
 
 
 def cross_entropy_backward(
@@ -184,12 +182,9 @@ def cross_entropy_backward(
     return dlogits
 
 
-def cross_entropy_backward_reference(
-    dloss, dlse, logits, targets, lse,
-    ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
-):  # fmt: skip
-    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, options)
+def cross_entropy_backward_reference(dloss, dlse, logits, targets, lse, *options, **named):
+    given = LossOptions(*options, **named)
+    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, given)
     return grad.to(logits.dtype).contiguous()
 
 
@@ -218,52 +213,41 @@ def _work(written: int) -> Any:
     return work
 
 
-_CASES = (
-    {"rows": 5, "columns": 300, "dtype": "bfloat16"},
-    {"rows": 3, "columns": 17, "dtype": "float32", "label_smoothing": 0.1, "z_loss": 0.01},
-    {"rows": 2, "columns": 20001, "dtype": "float16", "soft_cap": 5.0},
-)
-_THOROUGH = (
-    {"rows": 1, "columns": 1, "dtype": "float32"},
-    {
-        "rows": 3, "columns": 5000, "dtype": "bfloat16",
-        "label_smoothing": 0.2, "z_loss": 0.01, "soft_cap": 30.0,
-    },
-    {"rows": 3, "columns": 9000, "dtype": "float32", "scale": 30.0},
-)  # fmt: skip
-_SHAPES = (
-    {"rows": 4096, "columns": 128256, "dtype": "bfloat16"},
-    {"rows": 8192, "columns": 32000, "dtype": "bfloat16"},
-)
-
-OPERATORS = (
-    describe.Operator(
-        summary="cross entropy of rows of logits, with smoothing, z-loss and soft cap",
-        call=cross_entropy,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work(0),
-        batch=describe.Batch(("logits", "targets"), merged=True),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
-        gradient=derivative.by_operator(
-            cross_entropy, "cross_entropy_backward", grads=("dloss", "dlse"), of=("logits",),
-            saved=("logits", "targets", "lse", *LossOptions._fields), outputs=("loss", "lse"),
-        ),
+_case = partial(dict, rows=3)
+CROSS_ENTROPY = describe.Operator(
+    summary="cross entropy of rows of logits, with smoothing, z-loss and soft cap",
+    call=cross_entropy,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work(0),
+    batch=describe.Batch(("logits", "targets"), merged=True),
+    cases=(
+        _case(rows=5, columns=300, dtype="bfloat16"),
+        _case(columns=17, dtype="float32", label_smoothing=0.1, z_loss=0.01),
+        _case(rows=2, columns=20001, dtype="float16", soft_cap=5.0),
     ),
-    describe.Operator(
-        summary="gradient of cross_entropy",
-        call=cross_entropy_backward,
-        tensors=BACKWARD_TENSORS,
-        gradient=derivative.by_reference(cross_entropy_backward_reference),
-        inputs=terms.backward_inputs(_inputs, cross_entropy_reference),
-        work=_work(1),
-        batch=describe.Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),
-        cases=_CASES,
-        thorough=(*_THOROUGH, {"rows": 3, "columns": 50, "dtype": "bfloat16", "dlse": False}),
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
+    thorough=(
+        _case(rows=1, columns=1, dtype="float32"),
+        _case(columns=5000, dtype="bfloat16", label_smoothing=0.2, z_loss=0.01, soft_cap=30.0),
+        _case(columns=9000, dtype="float32", scale=30.0),
+    ),
+    shapes=describe.sizes(
+        "rows columns dtype", (4096, 128256, "bfloat16"), (8192, 32000, "bfloat16")
+    ),
+    tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
+    gradient=derivative.by_operator(
+        cross_entropy, "cross_entropy_backward", grads=("dloss", "dlse"), of=("logits",),
+        saved=("logits", "targets", "lse", *LossOptions._fields), outputs=("loss", "lse"),
     ),
 )  # fmt: skip
+BACKWARD_OPERATOR = derivative.operator(
+    CROSS_ENTROPY,
+    cross_entropy_backward,
+    tensors=BACKWARD_TENSORS,
+    inputs=terms.backward_inputs(_inputs, cross_entropy_reference),
+    work=_work(1),
+    batch=describe.Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),
+    thorough=(*CROSS_ENTROPY.thorough, _case(columns=50, dtype="bfloat16", dlse=False)),
+    tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
+)
+OPERATORS = (CROSS_ENTROPY, BACKWARD_OPERATOR)

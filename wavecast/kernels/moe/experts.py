@@ -1,6 +1,7 @@
 """Experts of a mixture: two products with a gated activation between, per expert, and the weighted
 sum over each token's experts."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,9 +65,6 @@ def moe_experts_reference(
     )  # fmt: skip
 
 
-_SAVED = ("hidden", "weights", "experts", "w1", "w2", "bias1", "bias2")
-_OPTIONS = ("activation", "alpha", "limit", "interleaved")
-
 OPERATOR = Operator(
     summary="what the chosen experts of a mixture make of every token",
     call=moe_experts,
@@ -82,7 +80,7 @@ OPERATOR = Operator(
         moe_experts,
         "moe_experts_backward",
         grads=("dy",),
-        saved=(*_SAVED, *_OPTIONS),
+        saved=tuple(inspect.signature(moe_experts).parameters),
         of=("hidden", "weights", "w1", "w2", "bias1", "bias2"),
     ),
     cases=given.CASES,
