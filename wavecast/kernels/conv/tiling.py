@@ -9,6 +9,7 @@ import triton
 from wavecast import dtypes
 from wavecast.arch import Device
 from wavecast.errors import MissingFact
+from wavecast.kernels import tiles
 from wavecast.kernels.conv import combine
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.model.coefficients import coefficient
@@ -63,9 +64,8 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 def tiled(problem: Problem, settings: Settings) -> dict[str, Any]:
     """The fields of an `ImplicitProduct` that all kernels fill alike."""
-    blocks = {f"tile_{axis.lower()}": settings[f"BLOCK_{axis}"] for axis in "MNK"}
     same = {name: problem[name] for name in ("dtype", "splits", "read", "taps")}
-    return {**blocks, **same, "num_stages": settings["num_stages"]}
+    return {**tiles.sides(settings), **same, "num_stages": settings["num_stages"]}
 
 
 def best_splits(spec: KernelSpec, problem: Problem, device: Device, count: int) -> int:

@@ -12,7 +12,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, describe, gpu
-from wavecast.kernels.describe import Axes, Demand, Device, KernelSpec, Make, Problem, Settings
+from wavecast.kernels.describe import Demand, Device, KernelSpec, Make, Problem, Settings
 from wavecast.kernels.gemm import kernels, tiling
 from wavecast.kernels.gemm.epilogue import Terms
 from wavecast.kernels.inputs import FP8
@@ -220,15 +220,6 @@ def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, describe.W
     return {"part": describe.Workspace(shape, dtype)}
 
 
-def _vector_axes(problem: Problem, device: Device) -> Axes:
-    along_n = problem["rows"]  # B is contiguous along N
-    return {
-        "BLOCK_N": (32, 64, 128, 256) if along_n else (2, 4, 8, 16),
-        "BLOCK_K": (8, 16, 32, 64) if along_n else (256, 512, 1024, 2048),
-        "num_warps": (1, 2, 4),
-    }
-
-
 def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     size = tiling.element_size(problem)
     return describe.StreamingKernel(
@@ -244,7 +235,11 @@ def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Dema
 VECTOR: Final = KernelSpec(
     function=kernels.matmul_vector_kernel,
     grid="cdiv(n, BLOCK_N), batch",
-    axes=_vector_axes,
+    axes={  # with `rows`, B is contiguous along N
+        "BLOCK_N": "(32, 64, 128, 256) if rows else (2, 4, 8, 16)",
+        "BLOCK_K": "(8, 16, 32, 64) if rows else (256, 512, 1024, 2048)",
+        "num_warps": (1, 2, 4),
+    },
     fits="8 <= BLOCK_N * BLOCK_K / lanes <= (32 if aligned else 16)",
     demand=_vector_demand,
 )
@@ -261,8 +256,8 @@ TILES: Final = KernelSpec(
 SUM: Final = KernelSpec.streaming(
     kernels.matmul_sum_kernel,
     grid="cdiv(m, BLOCK_M), cdiv(n, BLOCK_N)",
-    axes=lambda problem, device: {
-        "BLOCK_M": (1,) if problem["m"] == 1 else (1, 4, 16),
+    axes={
+        "BLOCK_M": "(1,) if m == 1 else (1, 4, 16)",
         "BLOCK_N": (64, 128, 256, 512),
         "num_warps": (1, 2, 4),
     },

@@ -8,7 +8,7 @@ import triton
 
 from wavecast.dtypes import element_bytes
 from wavecast.kernels import tiles
-from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, TiledProduct
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings
 from wavecast.model.ranking import TileResources, TritonProduct
 
 _LARGEST_WORKSPACE: Final = 2**28
@@ -88,9 +88,7 @@ def _columns(problem: Problem, few: bool, most: int) -> tuple[int, ...]:
 def resources(problem: Problem, settings: Settings) -> TileResources:
     """What a workgroup takes of a compute unit."""
     return TileResources(
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=settings["BLOCK_K"],
+        **tiles.sides(settings),
         element_size=element_size(problem),
         num_warps=settings["num_warps"],
         num_stages=settings["num_stages"],
@@ -128,16 +126,9 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 
 def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    product = TiledProduct(
-        **{name: problem[name] for name in ("m", "n", "k", "batch")},
-        dtype=problem["rate"],
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=settings["BLOCK_K"],
-        splits=settings["SPLIT_K"],
-    )
+    sums = {"batch": problem["batch"], "splits": settings["SPLIT_K"]}
     return TritonProduct(
-        product=product,
+        product=tiles.product(problem, settings, problem["rate"], **sums),
         resources=resources(problem, settings),
         programs=settings["PROGRAMS"],
         few_rows=problem["m"] <= _FEW,

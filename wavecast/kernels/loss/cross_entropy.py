@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative, describe
-from wavecast.kernels.describe import Axes, Device, Problem, Settings, widened
+from wavecast.kernels.describe import Device, Problem, Settings, widened
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.terms import LossOptions, capped, grad_of, loss_of, weights_of
 from wavecast.kernels.norm.rows import preference
@@ -85,14 +85,6 @@ def cross_entropy_backward_kernel(
     tl.store(grad_row, grad.to(grad_ptr.dtype.element_ty), mask=offs_n < columns)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    most = max(64, triton.next_power_of_2(problem["columns"]))
-    return {
-        "BLOCK": [min(n, most) for n in (4096, 2048, 8192, 16384) if n <= most] or [most],
-        "num_warps": (4, 8, 2, 1, 16),
-    }
-
-
 def _forward_slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
     return preference(kernel.elements, settings, device)
 
@@ -103,7 +95,10 @@ def _backward_slowed(kernel: Any, problem: Problem, settings: Settings, device: 
 
 
 _SHARED: dict[str, Any] = {
-    "axes": _axes,
+    "axes": {
+        "BLOCK": "up_to(max(64, next_power_of_2(columns)), 4096, 2048, 8192, 16384)",
+        "num_warps": (4, 8, 2, 1, 16),
+    },
     "read": "rows * columns * bytes",
     "elements": "BLOCK",
     "live_registers": 2.0,

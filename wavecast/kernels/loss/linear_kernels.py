@@ -13,7 +13,7 @@ import triton.language as tl
 from wavecast.kernels import describe
 from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.loss.terms import capped, grad_of, loss_of, weights_of
-from wavecast.kernels.tiles import buffers, store_tile, tile_of
+from wavecast.kernels.tiles import buffers, product, store_tile, tile_of
 
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
@@ -192,15 +192,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     """The product's, and by predictions of compiled code: a step further ahead pays, and so do
     fewer columns, each of which the epilogue adds up over."""
-    found = describe.TiledProduct(
-        m=problem["m"],
-        n=problem["n"],
-        k=problem["k"],
-        dtype=problem["dtype"],
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=settings["BLOCK_K"],
-    )
+    found = product(problem, settings, problem["dtype"])
     ahead = coefficient("ranking", "linear_loss_third_stage").of(device)
     wide = coefficient("ranking", "linear_loss_wide_tile").of(device)
     factor = ahead if settings["num_stages"] == 3 else 1.0

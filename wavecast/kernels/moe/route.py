@@ -156,10 +156,7 @@ def _kernel(function: Any) -> KernelSpec:
     return KernelSpec.streaming(
         function,
         grid="cdiv(tokens, ROWS)",
-        axes=lambda problem, device: {
-            "ROWS": (1,) if problem["experts"] > 512 else (1, 2, 4, 8),
-            "num_warps": (1, 2, 4),
-        },
+        axes={"ROWS": "(1,) if experts > 512 else (1, 2, 4, 8)", "num_warps": (1, 2, 4)},
         read="tokens * experts * bytes",
         written="tokens * top_k * 8",
         elements="ROWS * max(16, next_power_of_2(experts))",

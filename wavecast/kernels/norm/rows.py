@@ -10,7 +10,6 @@ lanes; longer rows are read twice.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -224,19 +223,14 @@ def norm_rows_backward_kernel(
                     tl.store(ptrs, previous + dy, mask=col_mask)
 
 
-def rows_axes(whole_row: int, blocks: tuple[int, ...]) -> Callable[[Problem, Device], Axes]:
+def rows_axes(whole_row: int, blocks: tuple[int, ...]) -> Axes:
     """Whole rows of up to `whole_row` columns, several where they are short; else blocks of one."""
-
-    def axes(problem: Problem, device: Device) -> Axes:
-        block = triton.next_power_of_2(problem["columns"])
-        most = min(_ROWS_ELEMENTS // block, triton.next_power_of_2(problem["rows"]))
-        return {
-            "BLOCK": (block,) if problem["columns"] <= whole_row else blocks,
-            "ROWS": [n for n in (1, 2, 4, 8, 16, 32, 64) if n == 1 or n <= most],
-            "num_warps": (4, 2, 8, 1, 16),
-        }
-
-    return axes
+    several = f"min({_ROWS_ELEMENTS} // next_power_of_2(columns), next_power_of_2(rows))"
+    return {
+        "BLOCK": f"(next_power_of_2(columns),) if columns <= {whole_row} else {blocks}",
+        "ROWS": f"up_to(max(1, {several}), 1, 2, 4, 8, 16, 32, 64)",
+        "num_warps": (4, 2, 8, 1, 16),
+    }
 
 
 def preference(elements: int, settings: Settings, device: Device, *, few: bool = False) -> float:

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative, describe
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, sizes, widened
+from wavecast.kernels.describe import KernelSpec, sizes, widened
 from wavecast.kernels.pointwise import elementwise
 from wavecast.kernels.strides import rows_of
 
@@ -75,21 +75,16 @@ def embedding_backward_kernel(
         tl.store(ptrs + offs_n, acc.to(dweight_ptr.dtype.element_ty), mask=mask)
 
 
-def _backward_axes(problem: Problem, device: Device) -> Axes:
-    columns = max(64, min(triton.next_power_of_2(problem["columns"]), elementwise.WIDEST))
-    return {
-        "BLOCK": [b for b in (64, 256, 512, 1024, 2048) if b <= columns],
-        "num_warps": (1, 2, 4),
-    }
-
-
 EMBEDDING = elementwise.row_kernel(
     embedding_kernel, instructions=4.0, live_registers=1.0, strides={"weight": "stride"}
 )
 BACKWARD = KernelSpec.streaming(
     embedding_backward_kernel,
     grid="rows * cdiv(columns, BLOCK)",
-    axes=_backward_axes,
+    axes={
+        "BLOCK": "up_to(max(64, next_power_of_2(columns)), 64, 256, 512, 1024, 2048)",
+        "num_warps": (1, 2, 4),
+    },
     read="rows * columns * read",
     written="rows * columns * read",
     elements="BLOCK",

@@ -10,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative, describe
-from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
+from wavecast.kernels.describe import Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.strides import adjacent
 
 TENSORS = describe.Signature(
@@ -108,12 +108,6 @@ def rope_kernel(
             )  # fmt: skip
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
-    heads = tuple(heads for heads in (1, 2, 4, 8, 16, 32, 64) if heads <= most)
-    return {"HEADS": heads, "PARTS": (1, 2, 4, 8), "num_warps": (1, 2, 4)}
-
-
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     elements = settings["HEADS"] * triton.next_power_of_2(problem["dim"])
     most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
@@ -152,7 +146,11 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
 ROPE = describe.KernelSpec(
     function=rope_kernel,
     grid="tokens * PARTS",
-    axes=_axes,
+    axes={
+        "HEADS": "up_to(next_power_of_2(max(q_heads, k_heads)), 1, 2, 4, 8, 16, 32, 64)",
+        "PARTS": (1, 2, 4, 8),
+        "num_warps": (1, 2, 4),
+    },
     fits=_fits,
     demand=_demand,
     strides={

@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import choice, describe, gpu
-from wavecast.kernels.describe import Axes, Device, Problem, sizes, widened
+from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.quantise import common, formats
 from wavecast.kernels.quantise.common import with_format
 from wavecast.kernels.quantise.formats import codes_of, integers_of, sizes_of
@@ -68,21 +68,15 @@ def quantise_token_kernel(
             tl.store(codes_ptrs + start, code, mask=mask)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    columns = min(triton.next_power_of_2(problem["columns"]), _WHOLE_ROW)
-    whole = problem["columns"] <= _WHOLE_ROW
-    return {
-        "BLOCK": (columns,) if whole else (1024, 2048, 4096),
-        "ROWS": (1, 2, 4, 8) if columns <= 1024 else (1,),
-        "num_warps": (1, 2, 4, 8, 16, 32) if device.wave_lanes == 32 else (1, 2, 4, 8, 16),
-    }
-
-
 _PASSES = f"(1 + (columns > {_WHOLE_ROW}))"
 TOKEN = formats.codes_kernel(
     quantise_token_kernel,
     grid="cdiv(rows, ROWS)",
-    axes=_axes,
+    axes={
+        "BLOCK": f"(next_power_of_2(columns),) if columns <= {_WHOLE_ROW} else (1024, 2048, 4096)",
+        "ROWS": "(1, 2, 4, 8) if columns <= 1024 else (1,)",
+        "num_warps": "(1, 2, 4, 8, 16, 32) if wave_lanes == 32 else (1, 2, 4, 8, 16)",
+    },
     read=f"rows * columns * bytes * {_PASSES}",
     written="rows * columns",
     elements="ROWS * BLOCK",
