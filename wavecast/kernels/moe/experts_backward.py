@@ -9,7 +9,6 @@ from wavecast.kernels import checks, choice, derivative
 from wavecast.kernels.describe import Make, Tolerance, Work, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import activations, given, gradients
-from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import combine
 from wavecast.kernels.moe.experts import OPERATOR as EXPERTS
 from wavecast.kernels.moe.products import product
@@ -31,8 +30,7 @@ def moe_experts_backward(
     sums are in float32 in a fixed order. Raises ArgumentError.
     """
     name = "moe_experts_backward"
-    found = given.check(name, TENSORS, locals())
-    gate = Gate.of(name, activation, alpha, limit, interleaved)
+    found, gate = given.check(name, TENSORS, locals())
     if not hidden.numel():
         of = (hidden, weights, w1, w2, bias1, bias2)
         dhidden, dweights, dw1, dw2, dbias1, dbias2 = (_like(one, hidden).zero_() for one in of)

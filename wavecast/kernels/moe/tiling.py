@@ -103,17 +103,18 @@ def demand(
 def kernel(
     function: Any, axes: Callable[[Problem, Device], Axes],
     fits: Callable[[Problem, Settings, Device], bool],
-    demand: Callable[[Problem, Settings, Device], GroupedProduct],
+    demand: Callable[[Problem, Settings, Device], GroupedProduct], contiguous: tuple[str, ...],
 ) -> KernelSpec:  # fmt: skip
-    """A kernel over the tiles of a grouped product."""
+    """A kernel over the tiles of a grouped product, whose operands `contiguous` are contiguous."""
 
     def grid(problem: Problem, settings: Settings) -> tuple[int]:
         down = blocks(problem["slots"], problem["experts"], problem["block"])
         return (down * triton.cdiv(problem["n"], settings["BLOCK_N"]),)
 
     return KernelSpec(
-        function=function, grid=grid, axes=axes, fits=fits, demand=demand, rounded=("slots",)
-    )
+        function=function, grid=grid, axes=axes, fits=fits, demand=demand, contiguous=contiguous,
+        rounded=("slots",),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

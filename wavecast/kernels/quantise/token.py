@@ -1,7 +1,5 @@
 """Quantisation with a scale per row: fp8 and int8."""
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -157,39 +155,22 @@ _CASES = sizes(
     "rows columns dtype",
     *((5, 300, "bfloat16"), (3, 17, "float32"), (33, 64, "float16"), (2, 9000, "bfloat16")),
 )
-_SHAPES = sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bfloat16"))
-_SHARED: dict[str, Any] = {
-    "tensors": TENSORS,
-    "inputs": TENSORS.inputs(options={"to": "dtype"}),
-    "work": common.work(lambda rows, columns, **_: rows * columns + 4.0 * rows),
-    "batch": describe.Batch(("x",)),
-    "exact": ("x",),
-    "compare": common.same_codes,
-}
 
-OPERATORS = (
-    describe.Operator(
-        summary="rows in fp8 with a scale each",
-        call=quantise_fp8_token,
-        cases=(
-            *with_format("float8_e4m3fn", *_CASES[:2]),
-            *with_format("float8_e4m3fnuz", _CASES[2]),
-            *with_format("float8_e5m2", _CASES[3]),
-        ),
-        thorough=(
-            *with_format("float8_e4m3fnuz", *_CASES),
-            *with_format("float8_e5m2", *_CASES[:2]),
-            *with_format("float8_e5m2fnuz", *_CASES[:2]),
-            *with_format("float8_e4m3fn", _CASES[3]),
-        ),
-        shapes=(*with_format("float8_e4m3fn", *_SHAPES), *with_format("float8_e4m3fnuz", *_SHAPES)),
-        **_SHARED,
+OPERATORS = common.operators(
+    quantise_fp8_token,
+    quantise_int8_token,
+    "rows in {} with a scale each",
+    cases=_CASES,
+    thorough=(
+        *with_format("float8_e4m3fnuz", *_CASES),
+        *with_format("float8_e5m2", *_CASES[:2]),
+        *with_format("float8_e5m2fnuz", *_CASES[:2]),
+        *with_format("float8_e4m3fn", _CASES[3]),
     ),
-    describe.Operator(
-        summary="rows in int8 with a scale each",
-        call=quantise_int8_token,
-        cases=_CASES,
-        shapes=_SHAPES,
-        **_SHARED,
-    ),
+    shapes=sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bfloat16")),
+    tensors=TENSORS,
+    inputs=TENSORS.inputs(options={"to": "dtype"}),
+    work=common.work(lambda rows, columns, **_: rows * columns + 4.0 * rows),
+    batch=describe.Batch(("x",)),
+    exact=("x",),
 )
