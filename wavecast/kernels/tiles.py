@@ -78,6 +78,13 @@ def buffers(settings: Settings, device: Device) -> int:
     return stages if copies_to_lds(device) else max(1, stages - 1)
 
 
+def blocks(size: int, least: int, most: int, count: int = 3) -> tuple[int, ...]:
+    """`count` powers of two, at least `least`: the one that `size` fits in, `most` at most, and
+    those below."""
+    largest = min(most, max(least, triton.next_power_of_2(size)))
+    return tuple(largest >> n for n in reversed(range(count)) if largest >> n >= least)
+
+
 def sides(settings: Settings) -> dict[str, int]:
     """The settings `BLOCK_M`, `BLOCK_N` and `BLOCK_K`, as demands name them."""
     known = {f"tile_{side}": f"BLOCK_{side.upper()}" for side in "mnk"}

@@ -142,7 +142,7 @@ def _conversion(dtype: torch.dtype) -> str:
 def _demand(problem: Problem, settings: Settings, device: Device) -> describe.StreamingKernel:
     rows, head = problem["rows"], problem["head"]
     name = problem["cache"].removeprefix("float8_")
-    narrow = name == "int8" or name in formats.FORMATS
+    narrow = name == "int8" or name in formats.FP8.values()
     return describe.StreamingKernel(
         workgroups=SPEC.programs(problem, settings)[0],
         read=2.0 * rows * head * problem["bytes"],

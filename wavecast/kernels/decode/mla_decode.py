@@ -9,6 +9,7 @@ import torch
 import triton
 from torch import Tensor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, describe, gpu
 from wavecast.kernels.decode import arguments, mla_cdna
 from wavecast.kernels.decode.combine import reduce_parts
@@ -164,7 +165,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
         width=settings["VALUE"],
         itemsize=itemsize,
         read=1.0 * problem["sequences"] * tokens * width * itemsize,
-        dtype=arguments.rate(problem["dtype"]),
+        dtype=lookup(problem["dtype"]).rate,
         queries_in_registers=settings["Q_LOADED"],
         values_in_keys=settings["Q_LOADED"],
         prefetched=int(settings["Q_LOADED"]),
@@ -231,7 +232,7 @@ def _work(sequences, heads, length, dtype, latent=512, rope=64, cache="", **_):
     read = 1.0 * sequences * length * (latent + rope) * size
     read += sequences * heads * (latent + rope) * wide
     written = 1.0 * sequences * heads * latent * wide
-    return Work({arguments.rate(dtype): flops}, read, written, "formula", "formula")
+    return Work({lookup(dtype).rate: flops}, read, written, "formula", "formula")
 
 
 _small = partial(dict, sequences=2, heads=16, length=100, ragged=True, latent=128, rope=32)

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.attention.parts import loop_bounds, round_like
 from wavecast.kernels.decode import arguments
@@ -283,7 +284,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> PrefillLoop
         width=head,
         itemsize=itemsize,
         read=read,
-        dtype=arguments.rate(problem["dtype"]),
+        dtype=lookup(problem["dtype"]).rate,
         queries_in_registers=settings["CHUNK"] == head,
         prefetched=1,
     )

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.decode import arguments
 from wavecast.kernels.decode.combine import reduce_parts, workspaces
@@ -221,17 +222,12 @@ def _axes(problem: Problem, device: Device) -> Axes:
     }
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    tiles = triton.cdiv(problem["group"], _rows(problem["group"])) * problem["kv_heads"]
-    return (tiles * problem["splits"] * problem["sequences"],)
-
-
 def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
     head = triton.next_power_of_2(problem["head"])
     itemsize = getattr(torch, problem["cache"]).itemsize
     stored = problem["sequences"] * problem["kv_heads"] * problem["tokens"] * problem["head"]
     return CacheLoop(
-        programs=_grid(problem, settings)[0],
+        programs=SPEC.programs(problem, settings)[0],
         steps=triton.cdiv(triton.cdiv(problem["tokens"], settings["BLOCK_N"]), problem["splits"]),
         rows=_rows(problem["group"]),
         columns=settings["BLOCK_N"],
@@ -239,7 +235,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
         width=head,
         itemsize=itemsize,
         read=2.0 * stored * itemsize,
-        dtype=arguments.rate(problem["dtype"]),
+        dtype=lookup(problem["dtype"]).rate,
         queries_in_registers=settings["CHUNK"] == head,
     )
 
@@ -255,7 +251,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 SPEC = KernelSpec(
     function=paged_decode_kernel,
-    grid=_grid,
+    grid="cdiv(group, max(16, min(64, next_power_of_2(group)))) * kv_heads * splits * sequences",
     axes=_axes,
     fits=_fits,
     demand=_demand,

@@ -70,12 +70,6 @@ def splits_fit(problem: Problem, settings: Settings, depth: int) -> bool:
     return room and splits * depth * 2 <= problem["k"]
 
 
-def blocks(size: int, least: int, most: int) -> tuple[int, ...]:
-    """Three powers of two from `least` to `most`: the one that `size` fits in, and those below."""
-    largest = min(most, max(least, triton.next_power_of_2(size)))
-    return tuple(one for one in (largest >> 2, largest >> 1, largest) if one >= least)
-
-
 def split_kernel(
     function: Any, axes: Any, fits: Any, demand: Any, **described: Any
 ) -> describe.KernelSpec:
