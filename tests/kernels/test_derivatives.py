@@ -99,6 +99,14 @@ def test_torch_func_level_by_level() -> None:
     torch.testing.assert_close(found, right)
 
 
+def test_the_operator_of_gradients_follows_from_the_forward_one() -> None:
+    forward, backward = ops.operator("softmax"), ops.operator("softmax_backward")
+    assert backward.summary == "gradient of softmax"  # of one argument; else "gradients of"
+    assert ops.operator("attention_backward").summary == "gradients of attention"
+    assert (backward.cases, backward.shapes) == (forward.cases, forward.shapes)
+    assert backward.gradient is not None
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, of its first use
 def test_forward_mode_is_refused() -> None:
     x = torch.randn(4)

@@ -114,6 +114,19 @@ def test_equal_configurations_stay_in_the_order_of_all_axes() -> None:
     assert order == [(64, 2), (64, 3), (128, 2), (128, 3)]
 
 
+def test_axes_may_be_expressions_of_the_problem_and_the_width_of_a_wave() -> None:
+    axes = {"BLOCK": "up_to(rows, 64, 128, 256)", "num_warps": "(1,) if wave_lanes == 64 else (2,)"}
+    kernel = spec(axes=axes)
+
+    def choices(rows: int, device: Any) -> list[tuple[int, int]]:
+        ranked = kernel.ranked({"rows": rows}, device)
+        return [(one.settings["BLOCK"], one.settings["num_warps"]) for one in ranked]
+
+    assert choices(200, MI300X) == [(128, 1), (64, 1)]
+    assert choices(16, MI300X) == [(16, 1)]
+    assert choices(100, arch.load("rx7900xtx")) == [(64, 2)]
+
+
 def test_a_name_that_neither_problem_nor_settings_have_is_an_error() -> None:
     with pytest.raises(NameError, match="tokens"):
         streaming(grid="tokens").programs({"rows": 3}, {"BLOCK": 64})

@@ -40,7 +40,8 @@ class Fabric:
     def rate(self, ranks: int) -> float:
         """byte/s that each of `ranks` GPUs of the node sends to the others, all at once.
 
-        A mesh uses the links between the ranks only: with 2 of 8 GPUs, one of seven.
+        A mesh uses the links between the ranks only: with 2 of 8 GPUs, one of seven. Raises
+        UsageError.
         """
         if not 2 <= ranks <= self.gpus:
             raise UsageError(f"{ranks} ranks in a node of {self.gpus} GPUs")

@@ -136,7 +136,7 @@ def machine(data: bytes) -> int:
 
 
 def processor(elf: Elf) -> str:
-    """The AMD processor of a code object, from its flags. InputError for one never heard of."""
+    """The AMD processor of a code object, from its flags. Raises InputError for an unknown one."""
     number = elf.flags & 0xFF
     if number not in PROCESSORS:
         raise InputError(f"AMD code object for an unknown processor (machine number {number:#x})")

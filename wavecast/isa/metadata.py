@@ -123,7 +123,7 @@ def _refine_vgprs(directives: dict[str, int], document: Document, processor: str
 
 
 def metadata_of_elf(image: elf.Elf) -> Document:
-    """The metadata document of a code object's note; empty when it has none."""
+    """The metadata document of a code object's note; empty when it has none. Raises InputError."""
     import msgpack
 
     for owner, kind, content in image.notes:

@@ -32,7 +32,7 @@ def same_device(operator: str, **tensors: torch.Tensor | None) -> None:
 def dtype_in(
     operator: str, name: str, tensor: torch.Tensor, allowed: Sequence[torch.dtype]
 ) -> None:
-    """The dtype of a tensor is one of `allowed`."""
+    """The dtype of a tensor is one of `allowed`. Raises ArgumentError."""
     if tensor.dtype not in allowed:
         known = ", ".join(str(dtype).removeprefix("torch.") for dtype in allowed)
         dtype = str(tensor.dtype).removeprefix("torch.")
@@ -40,7 +40,7 @@ def dtype_in(
 
 
 def shape_is(operator: str, name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
-    """The shape of a tensor is `shape`; -1 stands for any size."""
+    """The shape of a tensor is `shape`; -1 stands for any size. Raises ArgumentError."""
     fits = tensor.dim() == len(shape) and all(
         wanted in (-1, size) for size, wanted in zip(tensor.shape, shape, strict=True)
     )

@@ -6,12 +6,22 @@ again. That is right to any order, but no kernel: it takes the memory that the r
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_type_hints
 
 import torch
 from torch import Tensor
 
-from wavecast.kernels.operator import Gradient
+from wavecast.kernels.operator import Gradient, Operator
+
+
+def operator(of: Operator, call: Callable[..., Any], **described: Any) -> Operator:
+    """The operator `call` that computes the gradients of another. It is tested with the sizes of
+    `of` and can be differentiated again (`by_reference`). `described` are fields of `Operator`."""
+    what = "gradient" if get_type_hints(call)["return"] is Tensor else "gradients"
+    sizes = {name: getattr(of, name) for name in ("cases", "thorough", "shapes")}
+    found = Operator(call=call, **{"summary": f"{what} of {of.name}", **sizes, **described})
+    return replace(found, gradient=by_reference(found.reference))
 
 
 def by_reference(reference: Callable[..., Any]) -> Gradient:
@@ -53,34 +63,35 @@ def linear(forward: Callable[..., Any], gradients: Callable[..., Mapping[str, An
 def by_operator(
     forward: Callable[..., Any], backward: str, *, grads: tuple[str, ...], saved: tuple[str, ...],
     of: tuple[str, ...], outputs: tuple[str, ...] = (), optional: tuple[str, ...] = (),
-    shared: Mapping[str, str] | None = None,
+    shared: Mapping[str, str] | None = None, constants: tuple[str, ...] = (),
+    **derived: Callable[..., Any],
 ) -> Gradient:  # fmt: skip
     """The gradient of `forward` that the operator `backward` computes.
 
-    `backward` is called by name: with the gradients of the results as its arguments `grads`, and
-    with `saved` as they were in the call of `forward`, where `outputs` name the results. What it
-    returns are the gradients of the arguments `of`; an argument that was None has none. Those of
-    `grads` in `optional` are None where a result is not used; then all results are in `saved`.
-    `shared` names arguments whose gradient is that of another.
+    `backward` is called by name: with the gradients of the first results as its arguments `grads`,
+    with `saved` as they were in the call of `forward`, where `outputs` name the results, and with
+    options `derived(**arguments)` from the arguments of `forward`. What it returns are the
+    gradients of the arguments `of`; an argument that was None has none. Those of `grads` in
+    `optional` are None where a result is not used; then all results are in `saved`. `shared` names
+    arguments whose gradient is that of another, `constants` those of `Gradient`.
     """
     names = tuple(inspect.signature(forward).parameters)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         results = output if isinstance(output, tuple) else (output,)
         ctx.set_materialize_grads(not optional)
-        known = {
-            **dict(zip(names, inputs, strict=True)),
-            **dict(zip(outputs, results, strict=False)),
-        }
+        arguments = dict(zip(names, inputs, strict=True))
+        known = {**arguments, **dict(zip(outputs, results, strict=False))}
         tensors = [name for name in saved if isinstance(known[name], Tensor)]
         ctx.save_for_backward(*(known[name] for name in tensors))
         ctx.tensors = tensors
         ctx.options = {name: known[name] for name in saved if name not in tensors}
+        ctx.options |= {name: value(**arguments) for name, value in derived.items()}
         ctx.given = [name for name, value in zip(names, inputs, strict=True) if value is not None]
 
     def gradient(ctx: Any, *given: Tensor | None) -> tuple[Any, ...]:
         tensors = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True))
-        of_results = dict(zip(grads, given, strict=True))
+        of_results = dict(zip(grads, given, strict=False))
         for name, output in zip(grads, outputs, strict=False):
             if of_results[name] is None and name not in optional:
                 of_results[name] = torch.zeros_like(tensors[output])
@@ -91,7 +102,7 @@ def by_operator(
         gradients |= {name: gradients[other] for name, other in (shared or {}).items()}
         return tuple(gradients.get(name) if name in ctx.given else None for name in names)
 
-    return Gradient(setup, gradient)
+    return Gradient(setup, gradient, constants)
 
 
 def pulled_back(

@@ -2,7 +2,8 @@
 
     "cdiv(columns, group)", "rows * columns * bytes", "1 <= ROWS * BLOCK / lanes <= 32"
 
-Functions: `cdiv(a, b)`, `min`, `max`, `next_power_of_2`.
+Functions: `cdiv(a, b)`, `min`, `max`, `next_power_of_2`, `element_bytes(dtype)`, and
+`up_to(most, *values)`: the values that are at most `most`, or `most` alone where there are none.
 """
 
 from __future__ import annotations
@@ -15,11 +16,20 @@ from typing import Any, Final
 
 import triton
 
+from wavecast.dtypes import element_bytes
+
+
+def _up_to(most: int, *values: int) -> tuple[int, ...]:
+    return tuple(value for value in values if value <= most) or (most,)
+
+
 _FUNCTIONS: Final[Mapping[str, Any]] = {
     "cdiv": lambda a, b: -(-a // b),
     "min": min,
     "max": max,
     "next_power_of_2": triton.next_power_of_2,
+    "element_bytes": element_bytes,
+    "up_to": _up_to,
 }
 
 

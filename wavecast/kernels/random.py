@@ -37,7 +37,8 @@ def uniform4(seed: int, offsets: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def philox(seed: int, offsets: torch.Tensor, rounds: int = _ROUNDS) -> tuple[torch.Tensor, ...]:
-    """`tl.randint4x(seed, offsets, rounds)`: four 32-bit words as int64 from 0 to 2**32 - 1."""
+    """`tl.randint4x(seed, offsets, rounds)`: four 32-bit words as int64 from 0 to 2**32 - 1. Raises
+    TypeError."""
     if offsets.dtype not in (torch.int32, torch.int64):
         raise TypeError(f"offsets are {offsets.dtype}, expected int32 or int64")
     counter = offsets.to(torch.int64)

@@ -141,10 +141,10 @@ class TensorSpec:
         """Dtypes it may have, given the other tensors `given`; (): any."""
         found: list[torch.dtype] = []
         for name in self.dtypes:
-            if name.startswith("="):
-                found.append(given[name[1:]].dtype)
-            else:
+            if not name.startswith("="):
                 found.extend(CLASSES.get(name) or (getattr(torch, name),))
+            elif given[name[1:]] is not None:
+                found.append(given[name[1:]].dtype)
         return tuple(found)
 
     def dtype(self, sizes: Mapping[str, Any], others: Mapping[str, torch.dtype]) -> torch.dtype:
@@ -283,9 +283,7 @@ class Signature:
         `mutated` written once, with `flops(**sizes)` by dtype."""
 
         def bytes_of(
-            specs: tuple[TensorSpec, ...],
-            sizes: Mapping[str, Any],
-            dtypes: dict[str, torch.dtype],
+            specs: tuple[TensorSpec, ...], sizes: Mapping[str, Any], dtypes: dict[str, torch.dtype]
         ) -> float:
             total = 0.0
             for spec in specs:

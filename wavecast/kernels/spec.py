@@ -26,7 +26,8 @@ Settings = Mapping[str, Any]
 """A configuration: the kernel's own constants, `num_warps`, `num_stages`, `waves_per_eu` …"""
 
 Axes = Mapping[str, Sequence[Any]]
-"""Values to combine, by the name of a constant or of a compiler option."""
+"""Values to combine, by the name of a constant or of a compiler option. Text is an expression of
+the names in a problem: `"up_to(next_power_of_2(columns), 64, 128, 256)"`."""
 
 Slowed = Callable[[StreamingKernel, Problem, Settings, Device], float]
 """(kernel, problem, settings, device) -> a factor of the kernel's time."""
@@ -60,12 +61,13 @@ class KernelSpec:
     `derived(values)` are arguments that depend on others and on the settings, all of which `values`
     has: descriptors of tiles, say.
 
-    `axes(problem, device)`, or a constant mapping, are the values to combine; `num_stages` is 1
-    unless it is an axis. `fits(problem, settings, device)` refuses combinations that cannot run
-    (LDS, matrix shapes) or make no sense; as text it also knows `lanes`, the work-items of a
-    workgroup. `demand(problem, settings, device)` is what a configuration needs of the GPU: its
-    time ranks the rest, by formula, without compiling. Texts are expressions of the names in a
-    problem and in settings (`wavecast.kernels.expressions`).
+    `axes(problem, device)`, or a constant mapping, are the values to combine, sequences or texts
+    (which also know the device's `wave_lanes`); `num_stages` is 1 unless it is an axis.
+    `fits(problem, settings, device)` refuses combinations that cannot run (LDS, matrix shapes) or
+    make no sense; as text it also knows `lanes`, the work-items of a workgroup. `demand(problem,
+    settings, device)` is what a configuration needs of the GPU: its time ranks the rest, by
+    formula, without compiling. Texts are expressions of the names in a problem and in settings
+    (`wavecast.kernels.expressions`).
 
     Problems whose sizes in `rounded` round up to the same power of two share a configuration;
     entries of the problem in `ignored` are not part of the tuning key.
@@ -164,7 +166,9 @@ class KernelSpec:
         if device.vendor != "amd":
             axes = {name: values for name, values in axes.items() if name not in AMD_ONLY}
         axes = axes if "num_stages" in axes else {**axes, "num_stages": (1,)}
-        every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+        lanes = {"wave_lanes": device.wave_lanes}
+        choices = [_value(values, problem, lanes) for values in axes.values()]
+        every = [dict(zip(axes, values, strict=True)) for values in product(*choices)]
         fitting = [settings for settings in every if self.allows(problem, settings, device)]
         try:
             times = [

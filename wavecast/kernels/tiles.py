@@ -1,10 +1,13 @@
 """Which tile of a result a workgroup computes and how it stores it, for kernels over tiles."""
 
+from typing import Any
+
 import triton
 import triton.language as tl
 
 from wavecast.arch import Device
-from wavecast.kernels.spec import Settings
+from wavecast.kernels.spec import Problem, Settings
+from wavecast.model.ranking import TiledProduct
 
 
 @triton.jit
@@ -73,3 +76,23 @@ def buffers(settings: Settings, device: Device) -> int:
     there."""
     stages = settings["num_stages"]
     return stages if copies_to_lds(device) else max(1, stages - 1)
+
+
+def blocks(size: int, least: int, most: int, count: int = 3) -> tuple[int, ...]:
+    """`count` powers of two, at least `least`: the one that `size` fits in, `most` at most, and
+    those below."""
+    largest = min(most, max(least, triton.next_power_of_2(size)))
+    return tuple(largest >> n for n in reversed(range(count)) if largest >> n >= least)
+
+
+def sides(settings: Settings) -> dict[str, int]:
+    """The settings `BLOCK_M`, `BLOCK_N` and `BLOCK_K`, as demands name them."""
+    known = {f"tile_{side}": f"BLOCK_{side.upper()}" for side in "mnk"}
+    return {name: settings[block] for name, block in known.items() if block in settings}
+
+
+def product(problem: Problem, settings: Settings, dtype: str, **fields: Any) -> TiledProduct:
+    """The demand of a product of `m`, `n` and `k` in tiles; `fields` are others, or instead of
+    those of the problem and the settings."""
+    sizes = {name: problem[name] for name in "mnk" if name in problem}
+    return TiledProduct(**{**sizes, **sides(settings), "dtype": dtype, **fields})

@@ -63,7 +63,7 @@ class Chip:
 
 @cache
 def of_device(device: Device) -> Chip:
-    """As `Chip.of`; its cache is cleared when coefficients change."""
+    """As `Chip.of`; its cache is cleared when coefficients change. Raises MissingFact."""
     known = coefficients.values("chips", device)
     clock = known.get("clock") or device.clock_hz.number
     memory, sustained = device.peak_bandwidth(), sustained_bandwidth(device)

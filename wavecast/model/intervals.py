@@ -87,7 +87,8 @@ def bracketed(
 def residuals(
     known: ResidualTable, subject: PredictionSubject, device: str
 ) -> tuple[Residuals, IntervalBasis]:
-    """The row for a subject on a device (its id), and the basis that a prediction reports."""
+    """The row for a subject on a device (its id), and the basis that a prediction reports. Raises
+    ValueError."""
     own = known.measured.distance(subject, device).distance_class
     for key in keys(own, subject, device):
         if key in known.rows:

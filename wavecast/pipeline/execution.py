@@ -155,7 +155,8 @@ def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[s
 
 
 def segment_of(kernel: Function, values: Mapping[str, Any]) -> tuple[bytes, list[Any]]:
-    """The argument segment of values named by their offset, and the arrays among them."""
+    """The argument segment of values named by their offset, and the arrays among them. Raises
+    LaunchError and UsageError."""
     data, memory = bytearray(), []
     for name, value in values.items():
         try:

@@ -49,7 +49,8 @@ def profile_of_sample(
 
 
 def sample_of(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Sample:
-    """Execute a sample of a launch for a device. Arguments and errors as `profile_of_sample`."""
+    """Execute a sample of a launch for a device. Arguments as of `profile_of_sample`, and what
+    it raises."""
     if device.target != launch.code.target:
         raise UsageError(
             f"{launch.code.kernel} is code for {launch.code.target}, not for {device.id}",

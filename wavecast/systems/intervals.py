@@ -38,7 +38,8 @@ class _Row:
 
 def bracketed(metric: str, value: float, device: Device, engine: str) -> Interval:
     """The interval of a metric: residuals of the engine on GPUs of the vendor, else of the vendor,
-    else of all runs; where no run was speculative or disaggregated, those of plain ones."""
+    else of all runs; where no run was speculative or disaggregated, those of plain ones. Raises
+    LookupError."""
     rows = table()
     mode, _, plain = metric.rpartition(" ")
     if mode and (metric, "", "") not in rows:

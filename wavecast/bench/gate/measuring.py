@@ -195,7 +195,7 @@ def tensors(value: Any) -> list[Any]:
 
 @contextlib.contextmanager
 def explained(what: str) -> Iterator[None]:
-    """An error of the user's code as a CaptureError."""
+    """Raises CaptureError in place of an error of the user's code in the block."""
     try:
         yield
     except WavecastError:

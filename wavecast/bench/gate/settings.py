@@ -88,7 +88,8 @@ def read(start: Path) -> GateSettings:
 
 
 def of_table(table: Mapping[str, Any], root: Path, usual: Any = None) -> GateSettings:
-    """The settings of a table; `usual` is what `arch` says for all verbs."""
+    """The settings of a table; `usual` is what `arch` says for all verbs. Raises UnknownName and
+    UsageError."""
     table = {key.replace("-", "_"): value for key, value in table.items()}
     for key in table:
         if key not in _KEYS:

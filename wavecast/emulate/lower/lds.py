@@ -40,7 +40,7 @@ _COUNTERS = frozenset({"append", "consume"})
 
 
 def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
-    """Lower one LDS instruction."""
+    """Lower one LDS instruction. Raises Unsupported."""
     memory, form = instruction.memory, instruction.opcode.memory_form
     assert memory is not None
     if form.exchange == "swizzle":

@@ -29,7 +29,8 @@ def constant_bits(operand: Operand, role: OperandRole, bits: int) -> int:
 
     Spelled floats take the operand's format, or the one of its width where it has none; a 32-bit
     literal of a 64-bit float is its high half; integers are sign-extended. Of a pair of
-    dwords a constant is both, whatever op_sel says: LLVM 24 writes `1.0` for <poison, 1.0>.
+    dwords a constant is both, whatever op_sel says: LLVM 24 writes `1.0` for <poison, 1.0>. Raises
+    Unsupported.
     """
     if role.type in _PAIRS and bits == 64:
         one = constant_bits(operand, replace(role, type="f32"), 32)
@@ -78,7 +79,7 @@ def _aperture(name: str, bits: int) -> int:
 
 
 def scalar_operand(emitter: Emitter, operand: Operand, role: OperandRole, bits: int) -> Any:
-    """The value of a scalar operand as an integer of `bits`."""
+    """The value of a scalar operand as an integer of `bits`. Raises Unsupported."""
     if operand.kind is OperandClass.CONSTANT:
         return ir.Constant(ir.IntType(bits), constant_bits(operand, role, bits))
     if operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL):

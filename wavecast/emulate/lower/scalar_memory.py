@@ -23,7 +23,7 @@ _MODIFIERS = frozenset(["offset", "glc", "slc", "dlc", "sc0", "sc1", "nt", "nv",
 
 
 def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
-    """Lower one scalar memory instruction."""
+    """Lower one scalar memory instruction. Raises Unsupported."""
     decoded, memory = instruction.decoded, instruction.memory
     unknown = sorted(set(decoded.modifiers) - _MODIFIERS)
     if unknown:
@@ -146,7 +146,8 @@ def _buffer(
 
 
 def message(emitter: WaveEmitter, decoded: Decoded) -> None:
-    """A message with an answer: only the one that asks for the time has one here."""
+    """A message with an answer: only the one that asks for the time has one here. Raises
+    Unsupported."""
     if not any(operand.text == _ASK_TIME for operand in decoded.operands):
         raise Unsupported("this message")
     _clock(emitter, decoded)

@@ -71,7 +71,7 @@ class WaveLayout:
         return VECTORS + (self.vgpr_rows + self.agpr_rows) * self.lanes
 
     def row(self, position: int) -> int:
-        """The row of a vector register, by its bit position."""
+        """The row of a vector register, by its bit position. Raises ValueError."""
         if VGPR_BASE <= position < VGPR_BASE + VGPR_COUNT:
             return position - VGPR_BASE
         if AGPR_BASE <= position < AGPR_BASE + AGPR_COUNT:

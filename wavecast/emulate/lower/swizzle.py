@@ -16,7 +16,7 @@ _BITS = {"0": (0, 0, 0), "1": (0, 1, 0), "p": (1, 0, 0), "i": (1, 0, 1)}
 
 
 def source_lanes(text: str, lanes: int) -> list[int]:
-    """For every lane, the lane it reads; groups of 32 lanes on their own."""
+    """For every lane, the lane it reads; groups of 32 lanes on their own. Raises Unsupported."""
     number = offset_number(text)
     if number >= 0xE000:
         raise Unsupported("the FFT swizzle")
@@ -35,7 +35,7 @@ def _rotated(number: int, lane: int) -> int:
 
 
 def offset_number(text: str) -> int:
-    """The 16-bit offset of a spelled or numeric swizzle."""
+    """The 16-bit offset of a spelled or numeric swizzle. Raises Unsupported."""
     match = _CALL.fullmatch(text)
     if match is None:
         return int(text, 0) & 0xFFFF

@@ -100,7 +100,8 @@ class InstructionInputs:
 
 
 def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> InstructionInputs:
-    """Take the scalar inputs of an instruction now. `pending` are masks its run writes."""
+    """Take the scalar inputs of an instruction now. `pending` are masks its run writes. Raises
+    Unsupported."""
     meaning = semantics.of(decoded.opcode)
     own = meaning.modifiers if meaning is not None else ()
     unknown = set(decoded.modifiers) - _HANDLED - set(own)
@@ -173,7 +174,8 @@ def mixed_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
 
 
 def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lanes: int) -> Any:
-    """Source modifiers of a floating-point operand: absolute value, then negation."""
+    """Source modifiers of a floating-point operand: absolute value, then negation. Raises
+    Unsupported."""
     if not (operand.negate or operand.absolute):
         return value
     sign = _SIGN.get(role.type.partition("x")[0])
@@ -188,7 +190,7 @@ def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lane
 
 
 def lane_outputs(frame: StripFrame, decoded: Decoded, inputs: list[Any]) -> tuple[Any, ...]:
-    """What one instruction computes on the lanes of a frame."""
+    """What one instruction computes on the lanes of a frame. Raises Unsupported."""
     meaning = semantics.of(decoded.opcode)
     if meaning is None:
         raise Unsupported(f"no semantics for {decoded.mnemonic}")
@@ -235,7 +237,7 @@ def selected(ops: Ops[Any], value: Any, select: str, signed: bool) -> Any:
 
 
 def write_outputs(frame: StripFrame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
-    """Put results into rows and masks of the frame."""
+    """Put results into rows and masks of the frame. Raises Unsupported."""
     results = iter(outputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access not in (OperandAccess.WRITE, OperandAccess.READ_WRITE):

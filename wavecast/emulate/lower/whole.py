@@ -161,7 +161,7 @@ def is_lane_wise(decoded: Decoded) -> bool:
 
 
 def lower_whole(emitter: Emitter, instruction: Instruction) -> None:
-    """Lower an instruction on all lanes at once."""
+    """Lower an instruction on all lanes at once. Raises Unsupported."""
     decoded = instruction.decoded
     builder, lanes = emitter.builder, emitter.layout.lanes
     inputs = gather_inputs(emitter, decoded, 0).prepare(builder, lanes, {})

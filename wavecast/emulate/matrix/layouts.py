@@ -196,7 +196,8 @@ def result(target: str, lanes: int, m: int, n: int, blocks: int, width: int) -> 
 
 
 def broadcast_blocks(blocks: int, cbsz: int, abid: int) -> tuple[int, ...]:
-    """The block of A each block reads: groups of 2^cbsz blocks share their member `abid`."""
+    """The block of A each block reads: groups of 2^cbsz blocks share their member `abid`. Raises
+    ValueError."""
     size = 1 << cbsz
     if size > blocks or abid >= size:
         raise ValueError(f"cbsz:{cbsz} abid:{abid} with {blocks} blocks")

@@ -65,55 +65,47 @@ def _case(b, s, t, hq, hkv, d, dtype="bfloat16", **flags):
     return {"b": b, "s": s, "t": t, "hq": hq, "hkv": hkv, "d": d, "dtype": dtype, **flags}
 
 
-_CASES = (
-    _case(1, 7, 9, 2, 1, 8, "float32", causal=True, sinks=True, soft_cap=3.0),
-    _case(2, 150, 150, 2, 1, 64, causal=True),
-    _case(1, 70, 190, 2, 2, 80, "float16"),
-    _case(1, 200, 170, 2, 1, 32, causal=True, left=40, sinks=True),
-)
-_THOROUGH = (
-    _case(1, 70, 150, 4, 2, 128, causal=True),
-    _case(1, 70, 150, 2, 1, 192, dv=128, causal=True),
-    _case(1, 130, 130, 2, 1, 32, "float16", alibi=True),
-    _case(1, 130, 130, 2, 1, 32, "float16", causal=True, soft_cap=20.0),
-    _case(1, 100, 130, 2, 1, 32, dropout=0.25),
-    _case(1, 100, 230, 2, 1, 32, left=30, right=20),
-    _case(1, 50, 70, 1, 1, 96, "float32", causal=True),
-    _case(1, 70, 90, 1, 1, 256),
-    _case(1, 90, 90, 4, 1, 32, causal=True, left=20, sinks=True, alibi=True, dropout=0.25),
-    _case(2, 7, 150, 8, 1, 64, "float16", causal=True),
-)
-_SHAPES = (
-    _case(1, 8192, 8192, 32, 8, 128, causal=True),
-    _case(1, 16384, 16384, 64, 8, 128, causal=True),
-    _case(4, 4096, 4096, 32, 8, 128, causal=True),
-    _case(1, 8192, 8192, 128, 8, 128, causal=True),
-    _case(1, 8192, 8192, 64, 8, 64, causal=True, left=127, sinks=True),
-    _case(4, 2048, 2048, 32, 32, 64),
-)
-
-OPERATORS = (
-    Operator(
-        summary="softmax attention, causal or in windows, with grouped heads",
-        call=attention,
-        inputs=sizes.inputs(TENSORS),
-        work=sizes.work(TENSORS, sizes.forward_flops),
-        batch=Batch(("q", "k", "v"), merged=True, unless=lambda dropout=0.0, **_: dropout > 0),
-        cases=_CASES,
-        shapes=_SHAPES,
-        thorough=_THOROUGH,
-        gradient=derivative.by_operator(attention, "attention_backward", **sizes.gradient()),
-        tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
+ATTENTION = Operator(
+    summary="softmax attention, causal or in windows, with grouped heads",
+    call=attention,
+    inputs=sizes.inputs(TENSORS),
+    work=sizes.work(TENSORS, sizes.forward_flops),
+    batch=Batch(("q", "k", "v"), merged=True, unless=lambda dropout=0.0, **_: dropout > 0),
+    cases=(
+        _case(1, 7, 9, 2, 1, 8, "float32", causal=True, sinks=True, soft_cap=3.0),
+        _case(2, 150, 150, 2, 1, 64, causal=True),
+        _case(1, 70, 190, 2, 2, 80, "float16"),
+        _case(1, 200, 170, 2, 1, 32, causal=True, left=40, sinks=True),
     ),
-    Operator(
-        summary="gradients of attention",
-        call=attention_backward,
-        gradient=derivative.by_reference(attention_backward_reference),
-        inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_reference),
-        work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
-        cases=_CASES,
-        shapes=(_SHAPES[0], _SHAPES[2]),
-        thorough=_THOROUGH,
-        tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
+    shapes=(
+        _case(1, 8192, 8192, 32, 8, 128, causal=True),
+        _case(1, 16384, 16384, 64, 8, 128, causal=True),
+        _case(4, 4096, 4096, 32, 8, 128, causal=True),
+        _case(1, 8192, 8192, 128, 8, 128, causal=True),
+        _case(1, 8192, 8192, 64, 8, 64, causal=True, left=127, sinks=True),
+        _case(4, 2048, 2048, 32, 32, 64),
     ),
+    thorough=(
+        _case(1, 70, 150, 4, 2, 128, causal=True),
+        _case(1, 70, 150, 2, 1, 192, dv=128, causal=True),
+        _case(1, 130, 130, 2, 1, 32, "float16", alibi=True),
+        _case(1, 130, 130, 2, 1, 32, "float16", causal=True, soft_cap=20.0),
+        _case(1, 100, 130, 2, 1, 32, dropout=0.25),
+        _case(1, 100, 230, 2, 1, 32, left=30, right=20),
+        _case(1, 50, 70, 1, 1, 96, "float32", causal=True),
+        _case(1, 70, 90, 1, 1, 256),
+        _case(1, 90, 90, 4, 1, 32, causal=True, left=20, sinks=True, alibi=True, dropout=0.25),
+        _case(2, 7, 150, 8, 1, 64, "float16", causal=True),
+    ),
+    gradient=derivative.by_operator(attention, "attention_backward", **sizes.gradient()),
+    tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
 )
+BACKWARD = derivative.operator(
+    ATTENTION,
+    attention_backward,
+    inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_reference),
+    work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
+    shapes=(ATTENTION.shapes[0], ATTENTION.shapes[2]),
+    tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
+)
+OPERATORS = (ATTENTION, BACKWARD)

@@ -103,35 +103,31 @@ def _case(b, s, t, hq, hkv, d, dtype="float8_e4m3fn", **flags):
 
 
 _FNUZ = "float8_e4m3fnuz"
-_CASES = (
-    _case(1, 7, 9, 2, 1, 16, causal=True, by_head=False),
-    _case(2, 60, 130, 2, 1, 64, _FNUZ, causal=True),
-    _case(1, 130, 150, 2, 1, 32, causal=True, left=40, sinks=True, out="float16"),
-)
-_THOROUGH = (
-    _case(2, 60, 130, 2, 1, 64, causal=True),
-    _case(1, 70, 150, 4, 2, 128, _FNUZ, right=20),
-    _case(1, 40, 70, 1, 1, 192, dv=128),
-    _case(1, 40, 70, 2, 2, 80, _FNUZ, soft_cap=20.0, by_head=False, out="float32"),
-    _case(1, 7, 90, 8, 1, 64, causal=True),
-)
-_SHAPES = tuple(
-    {**_case(*shape, dtype, causal=True), **flags}
-    for dtype in ("float8_e4m3fnuz", "float8_e4m3fn")
-    for shape, flags in (
-        ((1, 8192, 8192, 32, 8, 128), {}),
-        ((1, 16384, 16384, 64, 8, 128), {}),
-        ((1, 8192, 8192, 64, 8, 64), {"left": 127, "sinks": True}),
-    )
-)
-
 OPERATOR = Operator(
     summary="softmax attention of queries, keys and values in fp8",
     call=attention_fp8,
     inputs=_inputs,
     work=lambda **of_case: _work(**_named(**of_case)),
-    cases=_CASES,
-    shapes=_SHAPES,
-    thorough=_THOROUGH,
+    cases=(
+        _case(1, 7, 9, 2, 1, 16, causal=True, by_head=False),
+        _case(2, 60, 130, 2, 1, 64, _FNUZ, causal=True),
+        _case(1, 130, 150, 2, 1, 32, causal=True, left=40, sinks=True, out="float16"),
+    ),
+    shapes=tuple(
+        {**_case(*shape, dtype, causal=True), **flags}
+        for dtype in ("float8_e4m3fnuz", "float8_e4m3fn")
+        for shape, flags in (
+            ((1, 8192, 8192, 32, 8, 128), {}),
+            ((1, 16384, 16384, 64, 8, 128), {}),
+            ((1, 8192, 8192, 64, 8, 64), {"left": 127, "sinks": True}),
+        )
+    ),
+    thorough=(
+        _case(2, 60, 130, 2, 1, 64, causal=True),
+        _case(1, 70, 150, 4, 2, 128, _FNUZ, right=20),
+        _case(1, 40, 70, 1, 1, 192, dv=128),
+        _case(1, 40, 70, 2, 2, 80, _FNUZ, soft_cap=20.0, by_head=False, out="float32"),
+        _case(1, 7, 90, 8, 1, 64, causal=True),
+    ),
     tolerance=Tolerance(ulps=2.0, accumulated=0.1),
 )

@@ -6,10 +6,8 @@ from torch import Tensor
 from wavecast.kernels import choice, gpu
 from wavecast.kernels.attention import specs
 from wavecast.kernels.attention.call import Call
+from wavecast.kernels.quantise.formats import FP8, largest_power
 from wavecast.kernels.strides import adjacent
-
-_PEAK = {torch.float8_e4m3fn: 8, torch.float8_e4m3fnuz: 7}
-"""The exponent of the greatest power of two in a format: what the greatest probability becomes."""
 
 
 def forward(call: Call) -> tuple[Tensor, Tensor]:
@@ -27,13 +25,15 @@ def forward(call: Call) -> tuple[Tensor, Tensor]:
     by_head = q_scale is not None and q_scale.numel() > 1
     formats = gpu.launching().capabilities.matrix_fp8
     native = scaled and str(call.q.dtype).removeprefix("torch.") in formats
+    # the power of two that the greatest probability becomes
+    peak = largest_power(FP8[call.q.dtype]) if native else 0
     choice.run(
         specs.FORWARD, call.problem(), **call.arguments(q=q, k=k, v=v, out=out), lse=lse,
         q_rope=q_rope, k_rope=k_rope, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale,
         scale_batch=call.kv_heads if by_head else 0, scale_head=int(by_head),
         sinks=call.options.sinks, SINKS=call.options.sinks is not None,
         DIM_R=specs.padded(call.rope_size), SCALED=scaled, WIDEN=scaled and not native,
-        PEAK=_PEAK[call.q.dtype] if native else 0,
+        PEAK=peak,
     )  # fmt: skip
     return out, lse
 

@@ -92,34 +92,30 @@ def _case(q, k, h, d=128, rope=64, dv=128, dtype="bfloat16", causal=True):
     return {**sizes, "causal": causal}
 
 
-_CASES = (
-    _case((3, 5), (4, 7), 2, 8, 4, 8, "float32"),
-    _case((60, 1, 20), (60, 70, 90), 2),
-    _case((40, 10), (70, 0), 2, 48, 24, 32, "float16", False),
-)
-_THOROUGH = (
-    _case((70, 0, 33), (70, 20, 65), 1, 64, 32, 96),
-    _case((90,), (60,), 2, 128, 64, 128, "float16"),
-    _case((30, 17), (30, 40), 1, 128, 64, 128, "float32"),
-    _case((50,), (130,), 1, 192, 64, 256),
-)
-_SHAPES = (
-    _case((1024,) * 8, (1024,) * 8, 128),
-    _case((4096,) * 2, (4096,) * 2, 128),
-    _case((16384,), (16384,), 128),
-    _case((4096,) * 2, (4096,) * 2, 16),
-    _case((16384,), (16384,), 16),
-    _case((2048,) * 4, (8192,) * 4, 16, causal=False),
-)
-
 OPERATOR = Operator(
     summary="multi-head latent attention of packed sequences, for prefill",
     call=mla_prefill,
     inputs=sizes.inputs(TENSORS),
     work=sizes.work(TENSORS, sizes.forward_flops),
-    cases=_CASES,
-    shapes=_SHAPES,
-    thorough=_THOROUGH,
+    cases=(
+        _case((3, 5), (4, 7), 2, 8, 4, 8, "float32"),
+        _case((60, 1, 20), (60, 70, 90), 2),
+        _case((40, 10), (70, 0), 2, 48, 24, 32, "float16", False),
+    ),
+    shapes=(
+        _case((1024,) * 8, (1024,) * 8, 128),
+        _case((4096,) * 2, (4096,) * 2, 128),
+        _case((16384,), (16384,), 128),
+        _case((4096,) * 2, (4096,) * 2, 16),
+        _case((16384,), (16384,), 16),
+        _case((2048,) * 4, (8192,) * 4, 16, causal=False),
+    ),
+    thorough=(
+        _case((70, 0, 33), (70, 20, 65), 1, 64, 32, 96),
+        _case((90,), (60,), 2, 128, 64, 128, "float16"),
+        _case((30, 17), (30, 40), 1, 128, 64, 128, "float32"),
+        _case((50,), (130,), 1, 192, 64, 256),
+    ),
     gradient=Gradient(_setup, _gradient),
     tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
     fake=lambda q_nope, q_rope, k_nope, k_rope, v, *_, **__: fake_results(q_nope, v),

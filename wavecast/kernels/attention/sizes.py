@@ -6,17 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from wavecast.dtypes import lookup
 from wavecast.kernels.describe import Make, Signature, Work, uniform
 from wavecast.kernels.signature import Values
-
-RATES = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "float32": "fp32",
-    "float8_e4m3fn": "fp8",
-    "float8_e4m3fnuz": "fp8",
-}
-"""What the matrix rates of a device call a dtype."""
 
 _ABSENT = ("sinks", "alibi", "dlse")
 
@@ -44,12 +36,12 @@ def scores(queries: int, keys: int, left: int, right: int) -> int:
 def forward_flops(**sizes: Any) -> dict[str, float]:
     """Two products of the pairs of all heads."""
     d, dv, rope = sizes["d"], sizes["dv"], sizes.get("rope", 0)
-    return {RATES[sizes["dtype"]]: 2.0 * _pairs(**sizes) * (d + rope + dv)}
+    return {lookup(sizes["dtype"]).rate: 2.0 * _pairs(**sizes) * (d + rope + dv)}
 
 
 def backward_flops(**sizes: Any) -> dict[str, float]:
     """Five products of the pairs of all heads."""
-    return {RATES[sizes["dtype"]]: 2.0 * _pairs(**sizes) * (3 * sizes["d"] + 2 * sizes["dv"])}
+    return {lookup(sizes["dtype"]).rate: 2.0 * _pairs(**sizes) * (3 * sizes["d"] + 2 * sizes["dv"])}
 
 
 def _pairs(

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 import triton
 
+from wavecast.dtypes import lookup
 from wavecast.kernels.attention.backward import (
     attention_backward_kv_kernel,
     attention_backward_q_kernel,
     attention_delta_kernel,
 )
 from wavecast.kernels.attention.forward import attention_kernel
-from wavecast.kernels.attention.sizes import RATES
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.model.ranking.attention import (
     AttentionForward,
@@ -49,7 +49,7 @@ def _demand(
 ) -> AttentionPass:  # fmt: skip
     """The demand of the forward kernel, or of a gradient kernel."""
     dtype, flags = problem["dtype"], problem["flags"].split()
-    rate = RATES[dtype]
+    rate = lookup(dtype).rate
     if rate == "fp8" and dtype not in device.capabilities.matrix_fp8:
         rate = "bf16"  # what it is widened to
     by_keys = kernel is AttentionKeyGradients

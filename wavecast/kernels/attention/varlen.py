@@ -84,47 +84,39 @@ def _case(q, k, hq, hkv, d, dtype="bfloat16", **flags):
     return {"q": q, "k": k, "hq": hq, "hkv": hkv, "d": d, "dtype": dtype, **flags}
 
 
-_CASES = (
-    _case((3, 5), (4, 7), 2, 1, 8, "float32", sinks=True),
-    _case((70, 1, 90), (100, 40, 90), 2, 1, 32, causal=True),
-    _case((50, 0, 80), (60, 10, 30), 2, 2, 24, "float16", causal=True, left=33, sinks=True),
-)
-_THOROUGH = (
-    _case((40, 60), (90, 50), 2, 1, 32, alibi=True, soft_cap=20.0),
-    _case((40, 60), (90, 50), 2, 1, 32, dropout=0.25),
-    _case((40, 0), (0, 50), 1, 1, 48, "float32", dv=32, right=5),
-    _case((3, 1, 9), (90, 0, 50), 8, 2, 32, causal=True, left=30),
-)
 _PACKED = (4096, 2048, 1024, 512) * 2
-_SHAPES = (_case(_PACKED, _PACKED, 32, 8, 128, causal=True),)
 
-OPERATORS = (
-    Operator(
-        summary="softmax attention of packed sequences",
-        call=attention_varlen,
-        inputs=sizes.inputs(TENSORS),
-        work=sizes.work(TENSORS, sizes.forward_flops),
-        cases=_CASES,
-        shapes=_SHAPES,
-        thorough=_THOROUGH,
-        gradient=derivative.by_operator(
-            attention_varlen,
-            "attention_varlen_backward",
-            **sizes.gradient("cu_seqlens_q", "cu_seqlens_k", "max_q", "max_k"),
-        ),
-        tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
-        fake=lambda q, k, v, *_, **__: fake_results(q, v),
+VARLEN = Operator(
+    summary="softmax attention of packed sequences",
+    call=attention_varlen,
+    inputs=sizes.inputs(TENSORS),
+    work=sizes.work(TENSORS, sizes.forward_flops),
+    cases=(
+        _case((3, 5), (4, 7), 2, 1, 8, "float32", sinks=True),
+        _case((70, 1, 90), (100, 40, 90), 2, 1, 32, causal=True),
+        _case((50, 0, 80), (60, 10, 30), 2, 2, 24, "float16", causal=True, left=33, sinks=True),
     ),
-    Operator(
-        summary="gradients of attention_varlen",
-        call=attention_varlen_backward,
-        gradient=derivative.by_reference(attention_varlen_backward_reference),
-        inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_varlen_reference),
-        work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
-        cases=_CASES,
-        shapes=_SHAPES,
-        thorough=_THOROUGH,
-        tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
-        fake=_fake_backward,
+    shapes=(_case(_PACKED, _PACKED, 32, 8, 128, causal=True),),
+    thorough=(
+        _case((40, 60), (90, 50), 2, 1, 32, alibi=True, soft_cap=20.0),
+        _case((40, 60), (90, 50), 2, 1, 32, dropout=0.25),
+        _case((40, 0), (0, 50), 1, 1, 48, "float32", dv=32, right=5),
+        _case((3, 1, 9), (90, 0, 50), 8, 2, 32, causal=True, left=30),
     ),
+    gradient=derivative.by_operator(
+        attention_varlen,
+        "attention_varlen_backward",
+        **sizes.gradient("cu_seqlens_q", "cu_seqlens_k", "max_q", "max_k"),
+    ),
+    tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
+    fake=lambda q, k, v, *_, **__: fake_results(q, v),
 )
+BACKWARD = derivative.operator(
+    VARLEN,
+    attention_varlen_backward,
+    inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_varlen_reference),
+    work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
+    tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
+    fake=_fake_backward,
+)
+OPERATORS = (VARLEN, BACKWARD)

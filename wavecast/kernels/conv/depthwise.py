@@ -13,11 +13,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.arch import Device
 from wavecast.kernels import choice, gpu
 from wavecast.kernels.conv.combine import activated, combine
 from wavecast.kernels.conv.geometry import Geometry, empty, formatted, is_last, strides
-from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
+from wavecast.kernels.spec import KernelSpec, Problem, Settings
 from wavecast.kernels.tiles import tile_of
 
 _PARTS_PER_UNIT = 8
@@ -240,16 +239,6 @@ def _described(g: Geometry, x: Tensor) -> dict[str, int | str]:
     return {"multiple": multiple, "taps": taps, "bytes": x.element_size(), **g.described}
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    width = triton.next_power_of_2(problem["width"])
-    rows = triton.next_power_of_2(problem["rows"])
-    return {
-        "ROWS": tuple(n for n in (1, 2, 4, 8, 16) if n <= rows),
-        "BLOCK": tuple(n for n in (64, 128, 256, 512, 1024, 2048) if n <= width) or (width,),
-        "num_warps": (1, 2, 4),
-    }
-
-
 def _read(problem: Problem, settings: Settings) -> float:
     """Every tile reads what its filters reach beyond it again; within, the vector cache has it."""
     _, high, wide = (int(n) for n in problem["filter"].split("x"))
@@ -263,21 +252,14 @@ def _instructions(problem: Problem, settings: Settings) -> float:
     return problem["taps"] * (2.0 + 12.0 / vector) + 20.0 / vector
 
 
-def _weight_axes(problem: Problem, device: Device) -> Axes:
-    wide = min(256, triton.next_power_of_2(problem["channels"]))
-    last = problem["x_last"] or problem["y_last"]
-    channels = tuple(n for n in (64, 128, 256) if n <= wide) or (wide,)
-    return {
-        "BLOCK_P": (8, 16, 32, 64, 128) if last else (256, 512, 1024),
-        "BLOCK_C": channels if last else (1,),
-        "num_warps": (1, 2, 4),
-    }
-
-
 DEPTHWISE = KernelSpec.streaming(
     depthwise_kernel,
     grid="outer * cdiv(rows, ROWS) * cdiv(width, BLOCK)",
-    axes=_axes,
+    axes={
+        "ROWS": "up_to(next_power_of_2(rows), 1, 2, 4, 8, 16)",
+        "BLOCK": "up_to(next_power_of_2(width), 64, 128, 256, 512, 1024, 2048)",
+        "num_warps": (1, 2, 4),
+    },
     fits="ROWS * BLOCK / lanes <= 16 and (ROWS * BLOCK >= lanes or num_warps == 1)",
     read=_read,
     written="positions * channels * bytes",
@@ -290,7 +272,11 @@ DEPTHWISE = KernelSpec.streaming(
 DEPTHWISE_WEIGHT = KernelSpec.streaming(
     depthwise_weight_kernel,
     grid="cdiv(channels, BLOCK_C), taps, splits",
-    axes=_weight_axes,
+    axes={
+        "BLOCK_P": "(8, 16, 32, 64, 128) if x_last or y_last else (256, 512, 1024)",
+        "BLOCK_C": "up_to(next_power_of_2(channels), 64, 128, 256) if x_last or y_last else (1,)",
+        "num_warps": (1, 2, 4),
+    },
     fits="1 <= BLOCK_P * BLOCK_C / lanes <= 32",
     read="2.0 * positions * channels * bytes",
     written=0.0,

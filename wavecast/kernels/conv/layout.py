@@ -11,7 +11,7 @@ from torch import Tensor
 from wavecast.arch import Device
 from wavecast.kernels import choice
 from wavecast.kernels.conv.geometry import Geometry, is_last
-from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
+from wavecast.kernels.spec import KernelSpec, Problem, Settings
 
 _FEW_CHANNELS = 16
 """With fewer, the taps of a filter's row are taken together."""
@@ -113,15 +113,6 @@ def _moved(x: Tensor, padded: int, width: int, left: int) -> Tensor:
     return y.movedim(-1, 1)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    wide = triton.next_power_of_2(problem["channels"])
-    return {
-        "PIXELS": (32, 64, 128, 256, 512, 1024),
-        "CHANNELS": tuple(n for n in (32, 64, 128) if n <= wide) or (wide,),
-        "num_warps": (2, 4, 8),
-    }
-
-
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     elements = settings["PIXELS"] * settings["CHANNELS"]
     if not 8 <= elements / settings["num_warps"] / 64 <= 64 or elements > 16384:
@@ -137,7 +128,11 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 CHANNELS_LAST = KernelSpec.streaming(
     channels_last_kernel,
     grid="images * cdiv(pixels, PIXELS), cdiv(channels, CHANNELS)",
-    axes=_axes,
+    axes={
+        "PIXELS": (32, 64, 128, 256, 512, 1024),
+        "CHANNELS": "up_to(next_power_of_2(channels), 32, 64, 128)",
+        "num_warps": (2, 4, 8),
+    },
     fits=_fits,
     read="images * pixels * channels * bytes",
     written="images * pixels * channels * bytes",

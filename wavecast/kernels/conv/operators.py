@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from wavecast.kernels import derivative, describe
-from wavecast.kernels.conv import combine, convolution, depthwise, implicit, layout
+from wavecast.kernels.conv import convolution
 from wavecast.kernels.conv.geometry import Geometry, geometry
 from wavecast.kernels.describe import Batch, Make, Operator, Sizes, Tolerance, Work
 
@@ -40,37 +41,28 @@ def _tensor(make: Make, shape: Any, sizes: Sizes, scale: float = 1.0) -> Tensor:
     return drawn.movedim(-1, 1)
 
 
+def _weight(make: Make, shape: list[int], sizes: Sizes) -> Tensor:
+    return _tensor(make, shape, sizes, math.prod(shape[1:]) ** -0.5)
+
+
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
     bias = make.normal((weight[0],), sizes["dtype"]) if sizes.get("bias") else None
-    return {
-        "x": _tensor(make, x, sizes),
-        "weight": _tensor(make, weight, sizes, math.prod(weight[1:]) ** -0.5),
-        "bias": bias,
-        **rest,
-        "activation": sizes.get("activation", "none"),
-    }
+    given = {"x": _tensor(make, x, sizes), "weight": _weight(make, weight, sizes), "bias": bias}
+    return {**given, **rest, "activation": sizes.get("activation", "none")}
 
 
 def _data_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
-    return {
-        "dy": _tensor(make, _given(sizes).output_shape(), sizes),
-        "weight": _tensor(make, weight, sizes, math.prod(weight[1:]) ** -0.5),
-        "size": x[2:],
-        **rest,
-    }
+    dy = _tensor(make, _given(sizes).output_shape(), sizes)
+    return {"dy": dy, "weight": _weight(make, weight, sizes), "size": x[2:], **rest}
 
 
 def _weight_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
-    return {
-        "dy": _tensor(make, _given(sizes).output_shape(), sizes),
-        "x": _tensor(make, x, sizes),
-        "kernel": weight[2:],
-        **rest,
-        "bias": sizes.get("bias", True),
-    }
+    dy = _tensor(make, _given(sizes).output_shape(), sizes)
+    given = {"dy": dy, "x": _tensor(make, x, sizes), "kernel": weight[2:]}
+    return {**given, **rest, "bias": sizes.get("bias", True)}
 
 
 def _work(result: str) -> Callable[..., Work]:
@@ -148,56 +140,53 @@ _SHAPES = (
     _layer(512, 512, 7, 3, batch=256),
     _layer(144, 144, 56, 3, groups=144),
 )
-_GRADIENT_SHAPES = (_SHAPES[2], _layer(256, 128, 56, 1), _SHAPES[6])
-_KERNELS = (implicit.FORWARD, depthwise.DEPTHWISE, layout.CHANNELS_LAST, combine.COMBINE)
 _TOLERANCE = Tolerance(ulps=1.0, accumulated=1e-5)
-_IMAGES = tuple(case for case in (*_CASES, *_THOROUGH) if case["size"].count("x") == 1)
 
-OPERATORS = (
-    Operator(
-        summary="convolution of one, two or three dimensions with bias and activation",
-        call=convolution.convolution,
-        inputs=_inputs,
-        work=_work("y"),
-        batch=Batch(("x",), merged=True),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        tolerance=_TOLERANCE,
-        gradient=convolution.GRADIENT,
-    ),
-    Operator(
-        summary="convolution of images with bias and activation",
-        call=convolution.conv2d,
-        inputs=_inputs,
-        work=_work("y"),
-        batch=Batch(("x",), merged=True),
-        cases=_IMAGES[:2],
-        thorough=_IMAGES[2:5],
-        shapes=_SHAPES[2:3],
-        tolerance=_TOLERANCE,
-        gradient=convolution.GRADIENT,
-    ),
-    Operator(
-        summary="gradient of a convolution's input",
-        call=convolution.convolution_backward_data,
-        gradient=derivative.by_reference(convolution.convolution_backward_data_reference),
-        inputs=_data_inputs,
-        work=_work("x"),
-        cases=_without_ends(_CASES),
-        thorough=_without_ends(_THOROUGH),
-        shapes=_GRADIENT_SHAPES,
-        tolerance=_TOLERANCE,
-    ),
-    Operator(
-        summary="gradients of a convolution's weight and bias",
-        call=convolution.convolution_backward_weight,
-        gradient=derivative.by_reference(convolution.convolution_backward_weight_reference),
-        inputs=_weight_inputs,
-        work=_work("weight"),
-        cases=_without_ends(_CASES),
-        thorough=(*_without_ends(_THOROUGH), {**_without_ends(_CASES)[1], "bias": False}),
-        shapes=_GRADIENT_SHAPES,
-        tolerance=_TOLERANCE,
-    ),
+CONVOLUTION = Operator(
+    summary="convolution of one, two or three dimensions with bias and activation",
+    call=convolution.convolution,
+    inputs=_inputs,
+    work=_work("y"),
+    batch=Batch(("x",), merged=True),
+    cases=_CASES,
+    thorough=_THOROUGH,
+    shapes=_SHAPES,
+    tolerance=_TOLERANCE,
+    gradient=convolution.GRADIENT,
 )
+_OF_IMAGES = tuple(case for case in (*_CASES, *_THOROUGH) if case["size"].count("x") == 1)
+IMAGES = replace(
+    CONVOLUTION,
+    name="conv2d",
+    summary="convolution of images with bias and activation",
+    call=convolution.conv2d,
+    reference=convolution.conv2d_reference,
+    cases=_OF_IMAGES[:2],
+    thorough=_OF_IMAGES[2:5],
+    shapes=_SHAPES[2:3],
+)
+_GRADIENTS: dict[str, Any] = {
+    "cases": _without_ends(_CASES),
+    "shapes": (_SHAPES[2], _layer(256, 128, 56, 1), _SHAPES[6]),
+    "tolerance": _TOLERANCE,
+}
+_FURTHER = _without_ends(_THOROUGH)
+DATA_GRADIENT = derivative.operator(
+    CONVOLUTION,
+    convolution.convolution_backward_data,
+    summary="gradient of a convolution's input",
+    inputs=_data_inputs,
+    work=_work("x"),
+    thorough=_FURTHER,
+    **_GRADIENTS,
+)
+WEIGHT_GRADIENT = derivative.operator(
+    CONVOLUTION,
+    convolution.convolution_backward_weight,
+    summary="gradients of a convolution's weight and bias",
+    inputs=_weight_inputs,
+    work=_work("weight"),
+    thorough=(*_FURTHER, {**DATA_GRADIENT.cases[1], "bias": False}),
+    **_GRADIENTS,
+)
+OPERATORS = (CONVOLUTION, IMAGES, DATA_GRADIENT, WEIGHT_GRADIENT)

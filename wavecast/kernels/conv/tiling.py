@@ -4,11 +4,10 @@ import math
 from functools import cache
 from typing import Any
 
-import triton
-
 from wavecast import dtypes
 from wavecast.arch import Device
 from wavecast.errors import MissingFact
+from wavecast.kernels import tiles
 from wavecast.kernels.conv import combine
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.model.coefficients import coefficient
@@ -23,18 +22,13 @@ def element_size(problem: Problem) -> int:
     return int(dtypes.lookup(problem["dtype"]).bytes)
 
 
-def axes(rows: int, columns: int, depths: tuple[int, ...], shrink: int, device: Device) -> Axes:
-    """Tiles of a result of `rows` x `columns`, no smaller than it but by `shrink` along a side,
-    with steps of `depths`."""
+def axes(rows: int, columns: int, depths: tuple[int, ...], sizes: int, device: Device) -> Axes:
+    """Tiles of a result of `rows` x `columns` in so many `sizes` along a side, with steps of
+    `depths`."""
     most = 256 if device.wave_lanes == 64 else 128
-
-    def sides(size: int) -> tuple[int, ...]:
-        top = max(16, min(most, triton.next_power_of_2(size)))
-        return tuple(n for n in (16, 32, 64, 128, 256) if top // shrink <= n <= top)
-
     return {
-        "BLOCK_M": sides(rows),
-        "BLOCK_N": sides(columns),
+        "BLOCK_M": tiles.blocks(rows, 16, most, sizes),
+        "BLOCK_N": tiles.blocks(columns, 16, most, sizes),
         "BLOCK_K": depths,
         "GROUP": (8,),
         "num_warps": (1, 2, 4, 8),
@@ -63,9 +57,8 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 def tiled(problem: Problem, settings: Settings) -> dict[str, Any]:
     """The fields of an `ImplicitProduct` that all kernels fill alike."""
-    blocks = {f"tile_{axis.lower()}": settings[f"BLOCK_{axis}"] for axis in "MNK"}
     same = {name: problem[name] for name in ("dtype", "splits", "read", "taps")}
-    return {**blocks, **same, "num_stages": settings["num_stages"]}
+    return {**tiles.sides(settings), **same, "num_stages": settings["num_stages"]}
 
 
 def best_splits(spec: KernelSpec, problem: Problem, device: Device, count: int) -> int:

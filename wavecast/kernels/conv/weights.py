@@ -211,7 +211,7 @@ def gradient(dy: Tensor, x: Tensor, g: Geometry, last: bool) -> Tensor:
 
 def _axes(problem: Problem, device: Device) -> Axes:
     depths = (16, 32) if problem["positions"] <= 32 else (32, 64)
-    return tiling.axes(problem["rows"], problem["columns"], depths, 4, device)
+    return tiling.axes(problem["rows"], problem["columns"], depths, 3, device)
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitProduct:

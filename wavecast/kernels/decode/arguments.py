@@ -171,8 +171,3 @@ def compiler_options(device: Device) -> dict[str, tuple[int, ...]]:
     if device.capabilities.matrix_half_k:
         found["kpack"] = (2,)
     return found
-
-
-def rate(dtype: str) -> str:
-    """What the matrix rates of a device call a 16-bit dtype."""
-    return "fp16" if dtype == "float16" else "bf16"

@@ -1,5 +1,6 @@
 """Writing keys and values of new tokens into a paged cache."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -141,7 +142,7 @@ def _conversion(dtype: torch.dtype) -> str:
 def _demand(problem: Problem, settings: Settings, device: Device) -> describe.StreamingKernel:
     rows, head = problem["rows"], problem["head"]
     name = problem["cache"].removeprefix("float8_")
-    narrow = name == "int8" or name in formats.FORMATS
+    narrow = name == "int8" or name in formats.FP8.values()
     return describe.StreamingKernel(
         workgroups=SPEC.programs(problem, settings)[0],
         read=2.0 * rows * head * problem["bytes"],
@@ -314,9 +315,9 @@ def _work(tokens, dtype, cache="", **sizes):
     return Work({"vector_fp32": count}, read, stored, "formula", "formula")
 
 
-_SMALL = {"tokens": 21, "heads": 3, "head": 64}
-_LLAMA = {"tokens": 256, "heads": 8, "head": 128, "dtype": "bfloat16"}
-_MLA = {"tokens": 21, "latent": 512, "rope": 64}
+_small = partial(dict, tokens=21, heads=3, head=64)
+_llama = partial(dict, tokens=256, heads=8, head=128, dtype="bfloat16")
+_mla = partial(dict, tokens=21, latent=512, rope=64)
 
 OPERATORS = (
     describe.Operator(
@@ -325,22 +326,22 @@ OPERATORS = (
         inputs=_inputs,
         work=_work,
         cases=(
-            {**_SMALL, "dtype": "bfloat16"},
-            {**_SMALL, "dtype": "float16", "head": 80, "cache": "int8", "scales": 3},
-            {**_SMALL, "dtype": "bfloat16", "cache": "float8_e4m3fn", "scales": 1},
+            _small(dtype="bfloat16"),
+            _small(dtype="float16", head=80, cache="int8", scales=3),
+            _small(dtype="bfloat16", cache="float8_e4m3fn", scales=1),
         ),
         thorough=(
-            {**_SMALL, "dtype": "float32"},
-            {**_SMALL, "dtype": "float16", "block_size": 24},
-            {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fnuz", "scales": 3},
-            {**_SMALL, "dtype": "float32", "cache": "float8_e5m2"},
-            {**_SMALL, "dtype": "bfloat16", "cache": "float8_e4m3fn"},
-            {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scales": 1, "head": 256},
+            _small(dtype="float32"),
+            _small(dtype="float16", block_size=24),
+            _small(dtype="float16", cache="float8_e4m3fnuz", scales=3),
+            _small(dtype="float32", cache="float8_e5m2"),
+            _small(dtype="bfloat16", cache="float8_e4m3fn"),
+            _small(dtype="bfloat16", cache="int8", scales=1, head=256),
         ),
         shapes=(
-            _LLAMA,
-            {**_LLAMA, "tokens": 8192},
-            {**_LLAMA, "tokens": 8192, "cache": "float8_e4m3fn", "scales": 1},
+            _llama(),
+            _llama(tokens=8192),
+            _llama(tokens=8192, cache="float8_e4m3fn", scales=1),
         ),
         mutates=("key_cache", "value_cache"),
         exact=("key_cache", "value_cache", "k_scale", "v_scale"),
@@ -353,10 +354,10 @@ OPERATORS = (
         inputs=_mla_inputs,
         work=_work,
         cases=(
-            {**_MLA, "dtype": "bfloat16"},
-            {**_MLA, "dtype": "float16", "cache": "float8_e4m3fnuz", "scaled": True},
+            _mla(dtype="bfloat16"),
+            _mla(dtype="float16", cache="float8_e4m3fnuz", scaled=True),
         ),
-        thorough=({**_MLA, "dtype": "bfloat16", "cache": "float8_e4m3fn", "latent": 96},),
+        thorough=(_mla(dtype="bfloat16", cache="float8_e4m3fn", latent=96),),
         shapes=({"tokens": 8192, "latent": 512, "rope": 64, "dtype": "bfloat16"},),
         mutates=("cache",),
         exact=("cache", "scale"),

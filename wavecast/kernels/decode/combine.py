@@ -5,7 +5,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, StreamingKernel
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, StreamingKernel
 from wavecast.model.ranking.cache import PartsJoin
 
 
@@ -66,16 +66,6 @@ def reduce_parts(part: Tensor, stat: Tensor, out: Tensor) -> None:
     choice.run(REDUCE, problem, part=part, stat=stat, out=out, PADDED_SPLITS=padded)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    padded, parts = (triton.next_power_of_2(problem[name]) for name in ("head", "splits"))
-    return {
-        "ROWS": (1, 2, 4, 8),
-        "COLUMNS": tuple(size for size in (64, 128, 256, 512) if size <= max(64, padded)),
-        "PARTS": tuple(size for size in (2, 4, 8, 16, 32, 64) if size <= parts),
-        "num_warps": (1, 2, 4),
-    }
-
-
 def _demand(problem: Problem, settings: Settings, device: Device) -> PartsJoin:
     rows, head, count = problem["rows"], problem["head"], problem["splits"]
     steps = triton.cdiv(count, settings["PARTS"])
@@ -93,7 +83,12 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> PartsJoin:
 REDUCE = KernelSpec(
     function=decode_reduce_kernel,
     grid="cdiv(rows, ROWS) * cdiv(head, COLUMNS)",
-    axes=_axes,
+    axes={
+        "ROWS": (1, 2, 4, 8),
+        "COLUMNS": "up_to(max(64, next_power_of_2(head)), 64, 128, 256, 512)",
+        "PARTS": "up_to(next_power_of_2(splits), 2, 4, 8, 16, 32, 64)",
+        "num_warps": (1, 2, 4),
+    },
     fits="2 <= ROWS * PARTS * COLUMNS / lanes <= 32",
     demand=_demand,
     strides={"out": "row_stride"},

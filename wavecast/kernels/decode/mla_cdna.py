@@ -13,7 +13,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.amd import cdna3, cdna4
 
-from wavecast.kernels.decode.arguments import rate
+from wavecast.dtypes import lookup
 from wavecast.kernels.decode.combine import workspaces
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.model.ranking.cache import LatentLoop, latent_rows
@@ -420,7 +420,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> LatentLoop:
         width=problem["latent"] + problem["rope"],
         row_waves=settings["ROW_WAVES"],
         prefetched=settings["AHEAD"],
-        dtype=rate(problem["dtype"]),
+        dtype=lookup(problem["dtype"]).rate,
     )
 
 

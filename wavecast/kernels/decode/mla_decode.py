@@ -2,12 +2,14 @@
 attention with the up-projections absorbed): all heads share one key per token, whose first part is
 the value too."""
 
+from functools import partial
 from typing import Any
 
 import torch
 import triton
 from torch import Tensor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, describe, gpu
 from wavecast.kernels.decode import arguments, mla_cdna
 from wavecast.kernels.decode.combine import reduce_parts
@@ -163,7 +165,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
         width=settings["VALUE"],
         itemsize=itemsize,
         read=1.0 * problem["sequences"] * tokens * width * itemsize,
-        dtype=arguments.rate(problem["dtype"]),
+        dtype=lookup(problem["dtype"]).rate,
         queries_in_registers=settings["Q_LOADED"],
         values_in_keys=settings["Q_LOADED"],
         prefetched=int(settings["Q_LOADED"]),
@@ -230,39 +232,35 @@ def _work(sequences, heads, length, dtype, latent=512, rope=64, cache="", **_):
     read = 1.0 * sequences * length * (latent + rope) * size
     read += sequences * heads * (latent + rope) * wide
     written = 1.0 * sequences * heads * latent * wide
-    return Work({arguments.rate(dtype): flops}, read, written, "formula", "formula")
+    return Work({lookup(dtype).rate: flops}, read, written, "formula", "formula")
 
 
-_SMALL = {"sequences": 2, "heads": 16, "length": 100, "ragged": True, "latent": 128, "rope": 32}
-_CASES = (
-    {**_SMALL, "dtype": "bfloat16"},
-    {**_SMALL, "dtype": "bfloat16", "latent": 512, "rope": 64, "heads": 20, "length": 70},
-    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fn", "scaled": True, "block_size": 32},
-)
-_THOROUGH = (
-    {**_SMALL, "dtype": "bfloat16", "latent": 256, "rope": 16, "cache": "float8_e4m3fnuz"},
-    {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scaled": True, "heads": 33},
-    {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "block_size": 24},
-    {**_SMALL, "dtype": "bfloat16", "sequences": 1, "length": 600, "heads": 5},
-    {**_SMALL, "dtype": "float16", "latent": 256, "heads": 40, "block_size": 32, "scaled": True},
-    {**_SMALL, "dtype": "bfloat16", "heads": 100, "length": 300},
-)
-_DEEPSEEK = {"heads": 128, "dtype": "bfloat16"}
-_SHAPES = (
-    {**_DEEPSEEK, "sequences": 1, "length": 16384},
-    {**_DEEPSEEK, "sequences": 32, "length": 4096},
-    {**_DEEPSEEK, "sequences": 128, "length": 4096},
-    {**_DEEPSEEK, "sequences": 32, "length": 4096, "cache": "float8_e4m3fn", "scaled": True},
-)
-
+_small = partial(dict, sequences=2, heads=16, length=100, ragged=True, latent=128, rope=32)
+_deepseek = partial(dict, heads=128, dtype="bfloat16")
 OPERATOR = describe.Operator(
     summary="attention of one new token per sequence over compressed keys and values",
     notes=FP8_NAN,
     call=mla_decode,
     inputs=_inputs,
     work=_work,
-    cases=_CASES,
-    thorough=_THOROUGH,
-    shapes=_SHAPES,
+    cases=(
+        _small(dtype="bfloat16"),
+        _small(dtype="bfloat16", latent=512, rope=64, heads=20, length=70),
+        _small(dtype="float16", cache="float8_e4m3fn", scaled=True, block_size=32),
+    ),
+    thorough=(
+        _small(dtype="bfloat16", latent=256, rope=16, cache="float8_e4m3fnuz"),
+        _small(dtype="bfloat16", cache="int8", scaled=True, heads=33),
+        _small(dtype="float16", cache="float8_e5m2", block_size=24),
+        _small(dtype="bfloat16", sequences=1, length=600, heads=5),
+        _small(dtype="float16", latent=256, heads=40, block_size=32, scaled=True),
+        _small(dtype="bfloat16", heads=100, length=300),
+    ),
+    shapes=(
+        _deepseek(sequences=1, length=16384),
+        _deepseek(sequences=32, length=4096),
+        _deepseek(sequences=128, length=4096),
+        _deepseek(sequences=32, length=4096, cache="float8_e4m3fn", scaled=True),
+    ),
     exact=("cache_scale",),
 )

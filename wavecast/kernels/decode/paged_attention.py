@@ -5,11 +5,14 @@
 # Arguments of Triton functions become constants as they are compiled.
 # pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportOperatorIssue=false
 
+from functools import partial
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.attention.parts import loop_bounds, round_like
 from wavecast.kernels.decode import arguments
@@ -23,7 +26,7 @@ from wavecast.kernels.decode.parts import (
     widen,
 )
 from wavecast.kernels.decode.reference import attended
-from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
+from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.model.ranking.cache import PrefillLoop
 
@@ -281,7 +284,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> PrefillLoop
         width=head,
         itemsize=itemsize,
         read=read,
-        dtype=arguments.rate(problem["dtype"]),
+        dtype=lookup(problem["dtype"]).rate,
         queries_in_registers=settings["CHUNK"] == head,
         prefetched=1,
     )
@@ -330,34 +333,31 @@ def _work(prefills, new, decodes, length, window=0, **sizes):
     return paged_work(prefills * new + decodes, read, seen, **sizes)
 
 
-_SMALL = {"prefills": 2, "new": 19, "decodes": 1, "heads": 8, "kv_heads": 2, "head": 64}
-_SMALL |= {"length": 75, "ragged": True}
-_CASES = (
-    {**_SMALL, "dtype": "bfloat16"},
-    {**_SMALL, "dtype": "float16", "heads": 6, "head": 80, "window": 21, "sinks": True},
-    {**_SMALL, "dtype": "bfloat16", "cache": "float8_e4m3fn", "scales": 2, "block_size": 64},
+_small = partial(
+    dict, prefills=2, new=19, decodes=1, heads=8, kv_heads=2, head=64, length=75, ragged=True
 )
-_THOROUGH = (
-    {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scales": 1, "alibi": True},
-    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fnuz", "soft_cap": 10.0},
-    {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "new": 1, "block_size": 24},
-    {**_SMALL, "dtype": "bfloat16", "head": 128, "new": 70, "prefills": 1, "heads": 2},
-    {**_SMALL, "dtype": "bfloat16", "head": 256, "block_size": 32, "new": 3},
-)
-_SHAPES = (
-    {**LLAMA, "prefills": 2, "new": 2048, "decodes": 0, "heads": 64, "length": 2048},
-    {**LLAMA, "prefills": 1, "new": 1024, "decodes": 32, "heads": 64, "length": 4096},
-    {**LLAMA, "prefills": 0, "new": 0, "decodes": 128, "heads": 64, "length": 4096},
-)
-
 OPERATOR = Operator(
     summary="causal attention of new tokens over a paged cache: prefill, decode, or both",
     notes=FP8_NAN,
     call=paged_attention,
     inputs=_inputs,
     work=_work,
-    cases=_CASES,
-    thorough=_THOROUGH,
-    shapes=_SHAPES,
+    cases=(
+        _small(dtype="bfloat16"),
+        _small(dtype="float16", heads=6, head=80, window=21, sinks=True),
+        _small(dtype="bfloat16", cache="float8_e4m3fn", scales=2, block_size=64),
+    ),
+    thorough=(
+        _small(dtype="bfloat16", cache="int8", scales=1, alibi=True),
+        _small(dtype="float16", cache="float8_e4m3fnuz", soft_cap=10.0),
+        _small(dtype="float16", cache="float8_e5m2", new=1, block_size=24),
+        _small(dtype="bfloat16", head=128, new=70, prefills=1, heads=2),
+        _small(dtype="bfloat16", head=256, block_size=32, new=3),
+    ),
+    shapes=(
+        llama(prefills=2, new=2048, decodes=0, heads=64, length=2048),
+        llama(prefills=1, new=1024, decodes=32, heads=64, length=4096),
+        llama(prefills=0, new=0, decodes=128, heads=64, length=4096),
+    ),
     exact=("k_scale", "v_scale"),
 )

@@ -3,11 +3,14 @@
 # Names bound under a constexpr are bound where they are used.
 # pyright: reportPossiblyUnboundVariable=false
 
+from functools import partial
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.decode import arguments
 from wavecast.kernels.decode.combine import reduce_parts, workspaces
@@ -21,7 +24,7 @@ from wavecast.kernels.decode.parts import (
     widen,
 )
 from wavecast.kernels.decode.reference import attended
-from wavecast.kernels.decode.sizes import LLAMA, made_lengths, paged_inputs, paged_work
+from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.model.ranking.cache import CacheLoop, splits
 
@@ -219,17 +222,12 @@ def _axes(problem: Problem, device: Device) -> Axes:
     }
 
 
-def _grid(problem: Problem, settings: Settings) -> tuple[int]:
-    tiles = triton.cdiv(problem["group"], _rows(problem["group"])) * problem["kv_heads"]
-    return (tiles * problem["splits"] * problem["sequences"],)
-
-
 def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
     head = triton.next_power_of_2(problem["head"])
     itemsize = getattr(torch, problem["cache"]).itemsize
     stored = problem["sequences"] * problem["kv_heads"] * problem["tokens"] * problem["head"]
     return CacheLoop(
-        programs=_grid(problem, settings)[0],
+        programs=SPEC.programs(problem, settings)[0],
         steps=triton.cdiv(triton.cdiv(problem["tokens"], settings["BLOCK_N"]), problem["splits"]),
         rows=_rows(problem["group"]),
         columns=settings["BLOCK_N"],
@@ -237,7 +235,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
         width=head,
         itemsize=itemsize,
         read=2.0 * stored * itemsize,
-        dtype=arguments.rate(problem["dtype"]),
+        dtype=lookup(problem["dtype"]).rate,
         queries_in_registers=settings["CHUNK"] == head,
     )
 
@@ -253,7 +251,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 SPEC = KernelSpec(
     function=paged_decode_kernel,
-    grid=_grid,
+    grid="cdiv(group, max(16, min(64, next_power_of_2(group)))) * kv_heads * splits * sequences",
     axes=_axes,
     fits=_fits,
     demand=_demand,
@@ -278,43 +276,37 @@ def _work(sequences, length, window=0, **sizes):
     return paged_work(sequences, tokens, tokens, **sizes)
 
 
-_SMALL = {"sequences": 3, "heads": 8, "kv_heads": 2, "head": 64, "length": 150, "ragged": True}
-_CASES = (
-    {**_SMALL, "dtype": "bfloat16"},
-    {**_SMALL, "heads": 9, "kv_heads": 3, "head": 80, "dtype": "float16", "block_size": 24}
-    | {"sinks": True, "window": 70},
-    {**_SMALL, "dtype": "bfloat16", "head": 128, "cache": "float8_e4m3fn", "scales": 2}
-    | {"soft_cap": 20.0, "block_size": 64},
-    {**_SMALL, "dtype": "bfloat16", "cache": "int8", "scales": 1, "alibi": True}
-    | {"block_size": 32, "length": 700, "sequences": 1},
-)
-_THOROUGH = (
-    {**_SMALL, "dtype": "float16", "cache": "float8_e4m3fn", "scales": 1, "sinks": True},
-    {**_SMALL, "dtype": "bfloat16", "cache": "float8_e4m3fnuz", "scales": 2, "window": 33},
-    {**_SMALL, "dtype": "float16", "cache": "float8_e5m2", "scales": 0, "head": 96},
-    {**_SMALL, "dtype": "float16", "cache": "int8", "scales": 2, "soft_cap": 5.0, "window": 64},
-    {**_SMALL, "dtype": "bfloat16", "head": 256, "block_size": 128, "sinks": True, "alibi": True},
-    {**_SMALL, "dtype": "bfloat16", "heads": 20, "kv_heads": 1, "head": 128, "block_size": 16},
-    {**_SMALL, "dtype": "bfloat16", "heads": 70, "kv_heads": 1, "head": 64, "length": 90},
-)
-_SHAPES = (
-    {**LLAMA, "sequences": 1, "heads": 64, "length": 16384},
-    {**LLAMA, "sequences": 16, "heads": 64, "length": 4096},
-    {**LLAMA, "sequences": 64, "heads": 32, "length": 4096, "block_size": 64},
-    {**LLAMA, "sequences": 64, "heads": 64, "length": 4096, "cache": "float8_e4m3fn", "scales": 1},
-    {**LLAMA, "sequences": 256, "heads": 128, "length": 1024},
-    {**LLAMA, "sequences": 256, "heads": 64, "head": 64, "length": 4096}
-    | {"window": 128, "sinks": True},
-)
-
+_small = partial(dict, sequences=3, heads=8, kv_heads=2, head=64, length=150, ragged=True)
 OPERATOR = Operator(
     summary="attention of one new token per sequence over a paged cache",
     notes=FP8_NAN,
     call=paged_decode,
     inputs=_inputs,
     work=_work,
-    cases=_CASES,
-    thorough=_THOROUGH,
-    shapes=_SHAPES,
+    cases=(
+        _small(dtype="bfloat16"),
+        _small(heads=9, kv_heads=3, head=80, dtype="float16", block_size=24, sinks=True, window=70),
+        _small(dtype="bfloat16", head=128, cache="float8_e4m3fn", scales=2, soft_cap=20.0,
+               block_size=64),
+        _small(dtype="bfloat16", cache="int8", scales=1, alibi=True, block_size=32, length=700,
+               sequences=1),
+    ),
+    thorough=(
+        _small(dtype="float16", cache="float8_e4m3fn", scales=1, sinks=True),
+        _small(dtype="bfloat16", cache="float8_e4m3fnuz", scales=2, window=33),
+        _small(dtype="float16", cache="float8_e5m2", scales=0, head=96),
+        _small(dtype="float16", cache="int8", scales=2, soft_cap=5.0, window=64),
+        _small(dtype="bfloat16", head=256, block_size=128, sinks=True, alibi=True),
+        _small(dtype="bfloat16", heads=20, kv_heads=1, head=128, block_size=16),
+        _small(dtype="bfloat16", heads=70, kv_heads=1, head=64, length=90),
+    ),
+    shapes=(
+        llama(sequences=1, heads=64, length=16384),
+        llama(sequences=16, heads=64, length=4096),
+        llama(sequences=64, heads=32, length=4096, block_size=64),
+        llama(sequences=64, heads=64, length=4096, cache="float8_e4m3fn", scales=1),
+        llama(sequences=256, heads=128, length=1024),
+        llama(sequences=256, heads=64, head=64, length=4096, window=128, sinks=True),
+    ),
     exact=("k_scale", "v_scale"),
-)
+)  # fmt: skip

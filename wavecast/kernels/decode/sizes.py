@@ -1,14 +1,14 @@
 """Test data of attention over a paged cache, and the sizes its operators are tested with."""
 
-from typing import Final
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from wavecast.kernels.decode.arguments import rate
+from wavecast.dtypes import lookup
 from wavecast.kernels.describe import Make, Work
 
-LLAMA: Final = {"kv_heads": 8, "head": 128, "dtype": "bfloat16", "block_size": 16}
+llama = partial(dict, kv_heads=8, head=128, dtype="bfloat16", block_size=16)
 """The cache of Llama 3 and its like."""
 
 
@@ -42,7 +42,7 @@ def paged_work(rows, read, seen, heads, kv_heads, head, dtype, cache="", **_):
     size = getattr(torch, cache or dtype).itemsize
     own = 1.0 * rows * heads * head * getattr(torch, dtype).itemsize
     moved = 2.0 * read * kv_heads * head * size + own
-    return Work({rate(dtype): 4.0 * seen * heads * head}, moved, own, "formula", "formula")
+    return Work({lookup(dtype).rate: 4.0 * seen * heads * head}, moved, own, "formula", "formula")
 
 
 def made_cache(

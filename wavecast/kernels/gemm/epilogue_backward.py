@@ -57,10 +57,7 @@ BACKWARD = describe.KernelSpec.streaming(
 
 @TENSORS.checked
 def matmul_epilogue_backward(
-    dy: Tensor,
-    z: Tensor,
-    gate: Tensor | None = None,
-    activation: str = "none",
+    dy: Tensor, z: Tensor, gate: Tensor | None = None, activation: str = "none"
 ) -> tuple[Tensor, Tensor]:
     """The gradients of `y = activation(z) * gate` with respect to `z` and `gate`.
 

@@ -31,15 +31,10 @@ FURTHER = ("bias", "residual", "gate")
 
 @TENSORS.checked
 def matmul(
-    a: Tensor,
-    b: Tensor,
-    bias: Tensor | None = None,
-    residual: Tensor | None = None,
-    gate: Tensor | None = None,
-    activation: str = "none",
-    out_dtype: torch.dtype | None = None,
+    a: Tensor, b: Tensor, bias: Tensor | None = None, residual: Tensor | None = None,
+    gate: Tensor | None = None, activation: str = "none", out_dtype: torch.dtype | None = None,
     precision: str = "ieee",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """`activation(a @ b + bias) * gate + residual`.
 
     `a` is [..., K] and `b` [K, N], of one dtype, with any strides, so that transposed operands need
@@ -75,10 +70,7 @@ def matmul_reference(
 
 @BATCHED_TENSORS.checked
 def batched_matmul(
-    a: Tensor,
-    b: Tensor,
-    out_dtype: torch.dtype | None = None,
-    precision: str = "ieee",
+    a: Tensor, b: Tensor, out_dtype: torch.dtype | None = None, precision: str = "ieee"
 ) -> Tensor:
     """`a @ b` for every matrix of a batch.
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-import triton
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from wavecast.dtypes import lookup
 from wavecast.kernels import checks, choice, describe, gpu
-from wavecast.kernels.describe import Axes, Demand, Device, KernelSpec, Make, Problem, Settings
+from wavecast.kernels.describe import Device, KernelSpec, Make, Problem, Settings
 from wavecast.kernels.gemm import kernels, tiling
 from wavecast.kernels.gemm.epilogue import Terms
 from wavecast.kernels.inputs import FP8
@@ -220,33 +219,20 @@ def _workspaces(problem: Problem, settings: Settings) -> Mapping[str, describe.W
     return {"part": describe.Workspace(shape, dtype)}
 
 
-def _vector_axes(problem: Problem, device: Device) -> Axes:
-    along_n = problem["rows"]  # B is contiguous along N
-    return {
-        "BLOCK_N": (32, 64, 128, 256) if along_n else (2, 4, 8, 16),
-        "BLOCK_K": (8, 16, 32, 64) if along_n else (256, 512, 1024, 2048),
-        "num_warps": (1, 2, 4),
-    }
-
-
-def _vector_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    size = tiling.element_size(problem)
-    return describe.StreamingKernel(
-        workgroups=triton.cdiv(problem["n"], settings["BLOCK_N"]) * problem["batch"],
-        read=1.0 * problem["batch"] * problem["n"] * problem["k"] * size,
-        written=1.0 * problem["batch"] * problem["n"] * size,
-        elements=settings["BLOCK_N"] * settings["BLOCK_K"],
-        instructions=4.0 * triton.cdiv(problem["k"], settings["BLOCK_K"]),
-        live_registers=2.0,
-    )
-
-
-VECTOR: Final = KernelSpec(
-    function=kernels.matmul_vector_kernel,
+VECTOR: Final = KernelSpec.streaming(
+    kernels.matmul_vector_kernel,
     grid="cdiv(n, BLOCK_N), batch",
-    axes=_vector_axes,
+    axes={  # with `rows`, B is contiguous along N
+        "BLOCK_N": "(32, 64, 128, 256) if rows else (2, 4, 8, 16)",
+        "BLOCK_K": "(8, 16, 32, 64) if rows else (256, 512, 1024, 2048)",
+        "num_warps": (1, 2, 4),
+    },
     fits="8 <= BLOCK_N * BLOCK_K / lanes <= (32 if aligned else 16)",
-    demand=_vector_demand,
+    read="batch * n * k * element_bytes(dtype)",
+    written="batch * n * element_bytes(dtype)",
+    elements="BLOCK_N * BLOCK_K",
+    instructions="4.0 * cdiv(k, BLOCK_K)",
+    live_registers=2.0,
 )
 TILES: Final = KernelSpec(
     function=kernels.matmul_kernel,
@@ -261,8 +247,8 @@ TILES: Final = KernelSpec(
 SUM: Final = KernelSpec.streaming(
     kernels.matmul_sum_kernel,
     grid="cdiv(m, BLOCK_M), cdiv(n, BLOCK_N)",
-    axes=lambda problem, device: {
-        "BLOCK_M": (1,) if problem["m"] == 1 else (1, 4, 16),
+    axes={
+        "BLOCK_M": "(1,) if m == 1 else (1, 4, 16)",
         "BLOCK_N": (64, 128, 256, 512),
         "num_warps": (1, 2, 4),
     },

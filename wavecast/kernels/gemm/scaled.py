@@ -41,17 +41,10 @@ _FAMILIES = (
 
 
 def scaled_matmul(
-    a: Tensor,
-    b: Tensor,
-    scale_a: Tensor,
-    scale_b: Tensor,
-    bias: Tensor | None = None,
-    residual: Tensor | None = None,
-    gate: Tensor | None = None,
-    activation: str = "none",
-    out_dtype: torch.dtype = torch.bfloat16,
-    out_scale: Tensor | None = None,
-) -> Tensor:
+    a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
+    residual: Tensor | None = None, gate: Tensor | None = None, activation: str = "none",
+    out_dtype: torch.dtype = torch.bfloat16, out_scale: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """`(activation((a @ b) * scale_a * scale_b + bias) * gate + residual) / out_scale`.
 
     `a` is [..., K] and `b` [K, N], with any strides, of float8_e4m3fn, float8_e4m3fnuz,

@@ -8,7 +8,7 @@ import triton
 
 from wavecast.dtypes import element_bytes
 from wavecast.kernels import tiles
-from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, TiledProduct
+from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings
 from wavecast.model.ranking import TileResources, TritonProduct
 
 _LARGEST_WORKSPACE: Final = 2**28
@@ -44,7 +44,7 @@ def axes(problem: Problem, device: Device) -> Axes:
     units = device.compute_units
     attributes = ("", _NO_ACCUMULATION_REGISTERS)
     return {
-        "BLOCK_M": _blocks(problem["m"], 16 if few else 64, largest),
+        "BLOCK_M": tiles.blocks(problem["m"], 16 if few else 64, largest, 4),
         "BLOCK_N": _columns(problem, few, 128 if few else largest),
         "BLOCK_K": tuple(step // size for step in steps),
         "SPLIT_K": (1,) if whole else (1, 2, 4, 8),
@@ -69,17 +69,10 @@ def count(problem: Problem, settings: Settings) -> int:
     return down * triton.cdiv(problem["n"], settings["BLOCK_N"])
 
 
-def _blocks(size: int, least: int, most: int) -> tuple[int, ...]:
-    """Powers of two from `least` to `most`, at most four, without those a half of would do."""
-    enough = min(most, max(least, triton.next_power_of_2(size)))
-    powers = (enough >> power for power in range(3, -1, -1))
-    return tuple(block for block in powers if block >= least)
-
-
 def _columns(problem: Problem, few: bool, most: int) -> tuple[int, ...]:
     """Also three quarters of the largest, two sums a step, which can leave fewer compute units
     without a tile in the last round."""
-    found = _blocks(problem["n"], 16 if few else 64, most)
+    found = tiles.blocks(problem["n"], 16 if few else 64, most, 4)
     if few or most < 256 or problem["n"] <= 128:
         return found
     return tuple(sorted({*found, most * 3 // 4}))
@@ -88,9 +81,7 @@ def _columns(problem: Problem, few: bool, most: int) -> tuple[int, ...]:
 def resources(problem: Problem, settings: Settings) -> TileResources:
     """What a workgroup takes of a compute unit."""
     return TileResources(
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=settings["BLOCK_K"],
+        **tiles.sides(settings),
         element_size=element_size(problem),
         num_warps=settings["num_warps"],
         num_stages=settings["num_stages"],
@@ -128,16 +119,9 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 
 def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-    product = TiledProduct(
-        **{name: problem[name] for name in ("m", "n", "k", "batch")},
-        dtype=problem["rate"],
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=settings["BLOCK_K"],
-        splits=settings["SPLIT_K"],
-    )
+    sums = {"batch": problem["batch"], "splits": settings["SPLIT_K"]}
     return TritonProduct(
-        product=product,
+        product=tiles.product(problem, settings, problem["rate"], **sums),
         resources=resources(problem, settings),
         programs=settings["PROGRAMS"],
         few_rows=problem["m"] <= _FEW,

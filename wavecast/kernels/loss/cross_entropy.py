@@ -1,5 +1,6 @@
 """Cross entropy of rows of logits, forward and backward; the vocabulary is streamed in blocks."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative, describe
-from wavecast.kernels.describe import Axes, Device, Problem, Settings, widened
+from wavecast.kernels.describe import Device, Problem, Settings, widened
 from wavecast.kernels.loss import terms
 from wavecast.kernels.loss.terms import LossOptions, capped, grad_of, loss_of, weights_of
 from wavecast.kernels.norm.rows import preference
@@ -84,14 +85,6 @@ def cross_entropy_backward_kernel(
     tl.store(grad_row, grad.to(grad_ptr.dtype.element_ty), mask=offs_n < columns)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    most = max(64, triton.next_power_of_2(problem["columns"]))
-    return {
-        "BLOCK": [min(n, most) for n in (4096, 2048, 8192, 16384) if n <= most] or [most],
-        "num_warps": (4, 8, 2, 1, 16),
-    }
-
-
 def _forward_slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
     return preference(kernel.elements, settings, device)
 
@@ -102,7 +95,10 @@ def _backward_slowed(kernel: Any, problem: Problem, settings: Settings, device: 
 
 
 _SHARED: dict[str, Any] = {
-    "axes": _axes,
+    "axes": {
+        "BLOCK": "up_to(max(64, next_power_of_2(columns)), 4096, 2048, 8192, 16384)",
+        "num_warps": (4, 8, 2, 1, 16),
+    },
     "read": "rows * columns * bytes",
     "elements": "BLOCK",
     "live_registers": 2.0,
@@ -131,13 +127,9 @@ BACKWARD = describe.KernelSpec.streaming(
 
 
 def cross_entropy(
-    logits: Tensor,
-    targets: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
-    soft_cap: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+    logits: Tensor, targets: Tensor, ignore_index: int = -100, label_smoothing: float = 0.0,
+    z_loss: float = 0.0, soft_cap: float = 0.0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(loss, lse) of every row: cross entropy and the logarithm of the sum of exponentials.
 
     `logits` are [rows, classes] of float32, float16 or bfloat16, `targets` [rows] of int64 or
@@ -159,24 +151,15 @@ def cross_entropy(
     return loss, lse
 
 
-def cross_entropy_reference(
-    logits, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
-):
-    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    return terms.reference(widened(logits), targets, options)
+def cross_entropy_reference(logits, targets, *options, **named):
+    return terms.reference(widened(logits), targets, LossOptions(*options, **named))
 
 
 def cross_entropy_backward(
-    dloss: Tensor,
-    dlse: Tensor | None,
-    logits: Tensor,
-    targets: Tensor,
-    lse: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
+    dloss: Tensor, dlse: Tensor | None, logits: Tensor, targets: Tensor, lse: Tensor,
+    ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0,
     soft_cap: float = 0.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The gradient of `cross_entropy` with respect to the logits, in their dtype.
 
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward
@@ -194,12 +177,9 @@ def cross_entropy_backward(
     return dlogits
 
 
-def cross_entropy_backward_reference(
-    dloss, dlse, logits, targets, lse,
-    ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
-):  # fmt: skip
-    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, options)
+def cross_entropy_backward_reference(dloss, dlse, logits, targets, lse, *options, **named):
+    given = LossOptions(*options, **named)
+    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, given)
     return grad.to(logits.dtype).contiguous()
 
 
@@ -228,52 +208,41 @@ def _work(written: int) -> Any:
     return work
 
 
-_CASES = (
-    {"rows": 5, "columns": 300, "dtype": "bfloat16"},
-    {"rows": 3, "columns": 17, "dtype": "float32", "label_smoothing": 0.1, "z_loss": 0.01},
-    {"rows": 2, "columns": 20001, "dtype": "float16", "soft_cap": 5.0},
-)
-_THOROUGH = (
-    {"rows": 1, "columns": 1, "dtype": "float32"},
-    {
-        "rows": 3, "columns": 5000, "dtype": "bfloat16",
-        "label_smoothing": 0.2, "z_loss": 0.01, "soft_cap": 30.0,
-    },
-    {"rows": 3, "columns": 9000, "dtype": "float32", "scale": 30.0},
-)  # fmt: skip
-_SHAPES = (
-    {"rows": 4096, "columns": 128256, "dtype": "bfloat16"},
-    {"rows": 8192, "columns": 32000, "dtype": "bfloat16"},
-)
-
-OPERATORS = (
-    describe.Operator(
-        summary="cross entropy of rows of logits, with smoothing, z-loss and soft cap",
-        call=cross_entropy,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work(0),
-        batch=describe.Batch(("logits", "targets"), merged=True),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
-        gradient=derivative.by_operator(
-            cross_entropy, "cross_entropy_backward", grads=("dloss", "dlse"), of=("logits",),
-            saved=("logits", "targets", "lse", *LossOptions._fields), outputs=("loss", "lse"),
-        ),
+_case = partial(dict, rows=3)
+CROSS_ENTROPY = describe.Operator(
+    summary="cross entropy of rows of logits, with smoothing, z-loss and soft cap",
+    call=cross_entropy,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work(0),
+    batch=describe.Batch(("logits", "targets"), merged=True),
+    cases=(
+        _case(rows=5, columns=300, dtype="bfloat16"),
+        _case(columns=17, dtype="float32", label_smoothing=0.1, z_loss=0.01),
+        _case(rows=2, columns=20001, dtype="float16", soft_cap=5.0),
     ),
-    describe.Operator(
-        summary="gradient of cross_entropy",
-        call=cross_entropy_backward,
-        tensors=BACKWARD_TENSORS,
-        gradient=derivative.by_reference(cross_entropy_backward_reference),
-        inputs=terms.backward_inputs(_inputs, cross_entropy_reference),
-        work=_work(1),
-        batch=describe.Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),
-        cases=_CASES,
-        thorough=(*_THOROUGH, {"rows": 3, "columns": 50, "dtype": "bfloat16", "dlse": False}),
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
+    thorough=(
+        _case(rows=1, columns=1, dtype="float32"),
+        _case(columns=5000, dtype="bfloat16", label_smoothing=0.2, z_loss=0.01, soft_cap=30.0),
+        _case(columns=9000, dtype="float32", scale=30.0),
+    ),
+    shapes=describe.sizes(
+        "rows columns dtype", (4096, 128256, "bfloat16"), (8192, 32000, "bfloat16")
+    ),
+    tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
+    gradient=derivative.by_operator(
+        cross_entropy, "cross_entropy_backward", grads=("dloss", "dlse"), of=("logits",),
+        saved=("logits", "targets", "lse", *LossOptions._fields), outputs=("loss", "lse"),
     ),
 )  # fmt: skip
+BACKWARD_OPERATOR = derivative.operator(
+    CROSS_ENTROPY,
+    cross_entropy_backward,
+    tensors=BACKWARD_TENSORS,
+    inputs=terms.backward_inputs(_inputs, cross_entropy_reference),
+    work=_work(1),
+    batch=describe.Batch(("dloss", "dlse", "logits", "targets", "lse"), merged=True),
+    thorough=(*CROSS_ENTROPY.thorough, _case(columns=50, dtype="bfloat16", dlse=False)),
+    tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
+)
+OPERATORS = (CROSS_ENTROPY, BACKWARD_OPERATOR)

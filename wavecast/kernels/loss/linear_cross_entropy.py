@@ -6,6 +6,7 @@ gradient of logits is made again for a part of the vocabulary at a time, from wh
 give the part's rows of the weight's gradient and its part of that of the hidden states.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,14 +36,9 @@ BACKWARD_TENSORS = describe.Signature(
 
 
 def linear_cross_entropy(
-    hidden: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
-    soft_cap: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+    hidden: Tensor, weight: Tensor, targets: Tensor, ignore_index: int = -100,
+    label_smoothing: float = 0.0, z_loss: float = 0.0, soft_cap: float = 0.0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(loss, lse) of every row of logits hidden · weightᵀ, which never exist as a whole.
 
     `hidden` is [rows, size], `weight` [classes, size], of one dtype: float32, float16 or bfloat16;
@@ -67,26 +63,16 @@ def linear_cross_entropy(
     return loss, lse
 
 
-def linear_cross_entropy_reference(
-    hidden, weight, targets, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0
-):
+def linear_cross_entropy_reference(hidden, weight, targets, *options, **named):
     logits = widened(hidden) @ widened(weight).T
-    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    return terms.reference(logits, targets, options)
+    return terms.reference(logits, targets, LossOptions(*options, **named))
 
 
 def linear_cross_entropy_backward(
-    dloss: Tensor,
-    dlse: Tensor | None,
-    hidden: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    lse: Tensor,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    z_loss: float = 0.0,
+    dloss: Tensor, dlse: Tensor | None, hidden: Tensor, weight: Tensor, targets: Tensor,
+    lse: Tensor, ignore_index: int = -100, label_smoothing: float = 0.0, z_loss: float = 0.0,
     soft_cap: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradients of `linear_cross_entropy` for `hidden` and `weight`, in their dtype.
 
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward
@@ -130,12 +116,10 @@ def linear_cross_entropy_backward(
 
 
 def linear_cross_entropy_backward_reference(
-    dloss, dlse, hidden, weight, targets, lse,
-    ignore_index=-100, label_smoothing=0.0, z_loss=0.0, soft_cap=0.0,
-):  # fmt: skip
-    a, b = widened(hidden), widened(weight)
-    options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, options)
+    dloss, dlse, hidden, weight, targets, lse, *options, **named
+):
+    a, b, given = widened(hidden), widened(weight), LossOptions(*options, **named)
+    grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, given)
     dhidden, dweight = (grad @ b).to(hidden.dtype), (grad.T @ a).to(weight.dtype)
     return dhidden.contiguous(), dweight.contiguous()
 
@@ -203,54 +187,39 @@ def _work(products: int) -> Any:
     return work
 
 
-_CASES = (
-    {"rows": 5, "size": 24, "classes": 70, "dtype": "bfloat16"},
-    {
-        "rows": 70, "size": 40, "classes": 300, "dtype": "float16",
-        "label_smoothing": 0.1, "z_loss": 0.01,
-    },
-    {"rows": 3, "size": 100, "classes": 513, "dtype": "float32", "soft_cap": 3.0},
-)  # fmt: skip
-_THOROUGH = (
-    {"rows": 1, "size": 1, "classes": 1, "dtype": "float32"},
-    {
-        "rows": 130, "size": 72, "classes": 600, "dtype": "bfloat16",
-        "label_smoothing": 0.2, "z_loss": 0.01, "soft_cap": 5.0,
-    },
-)  # fmt: skip
-_SHAPES = ({"rows": 4096, "size": 4096, "classes": 128256, "dtype": "bfloat16"},)
-
-OPERATORS = (
-    describe.Operator(
-        summary="cross entropy of a product's logits, which never exist as a whole",
-        call=linear_cross_entropy,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=_work(1),
-        batch=describe.Batch(("hidden", "targets"), merged=True),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=8.0, accumulated=1e-5),
-        gradient=derivative.by_operator(
-            linear_cross_entropy, "linear_cross_entropy_backward", grads=("dloss", "dlse"),
-            saved=("hidden", "weight", "targets", "lse", *LossOptions._fields),
-            of=("hidden", "weight"), outputs=("loss", "lse"),
-        ),
+_case = partial(dict, rows=3)
+LINEAR = describe.Operator(
+    summary="cross entropy of a product's logits, which never exist as a whole",
+    call=linear_cross_entropy,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work(1),
+    batch=describe.Batch(("hidden", "targets"), merged=True),
+    cases=(
+        _case(rows=5, size=24, classes=70, dtype="bfloat16"),
+        _case(rows=70, size=40, classes=300, dtype="float16", label_smoothing=0.1, z_loss=0.01),
+        _case(size=100, classes=513, dtype="float32", soft_cap=3.0),
     ),
-    describe.Operator(
-        summary="gradients of linear_cross_entropy",
-        call=linear_cross_entropy_backward,
-        tensors=BACKWARD_TENSORS,
-        gradient=derivative.by_reference(linear_cross_entropy_backward_reference),
-        inputs=terms.backward_inputs(_inputs, linear_cross_entropy_reference),
-        work=_work(3),
-        cases=_CASES,
-        thorough=(
-            *_THOROUGH,
-            {"rows": 9, "size": 50, "classes": 90, "dtype": "bfloat16", "dlse": False},
-        ),
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=2.0, accumulated=3e-5),
+    thorough=(
+        _case(rows=1, size=1, classes=1, dtype="float32"),
+        _case(rows=130, size=72, classes=600, dtype="bfloat16", label_smoothing=0.2, z_loss=0.01,
+              soft_cap=5.0),
+    ),
+    shapes=describe.sizes("rows size classes dtype", (4096, 4096, 128256, "bfloat16")),
+    tolerance=describe.Tolerance(ulps=8.0, accumulated=1e-5),
+    gradient=derivative.by_operator(
+        linear_cross_entropy, "linear_cross_entropy_backward", grads=("dloss", "dlse"),
+        saved=("hidden", "weight", "targets", "lse", *LossOptions._fields),
+        of=("hidden", "weight"), outputs=("loss", "lse"),
     ),
 )  # fmt: skip
+BACKWARD = derivative.operator(
+    LINEAR,
+    linear_cross_entropy_backward,
+    tensors=BACKWARD_TENSORS,
+    inputs=terms.backward_inputs(_inputs, linear_cross_entropy_reference),
+    work=_work(3),
+    thorough=(*LINEAR.thorough, _case(rows=9, size=50, classes=90, dtype="bfloat16", dlse=False)),
+    tolerance=describe.Tolerance(ulps=2.0, accumulated=3e-5),
+)
+OPERATORS = (LINEAR, BACKWARD)

@@ -13,7 +13,7 @@ import triton.language as tl
 from wavecast.kernels import describe
 from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.loss.terms import capped, grad_of, loss_of, weights_of
-from wavecast.kernels.tiles import buffers, store_tile, tile_of
+from wavecast.kernels.tiles import blocks, buffers, product, store_tile, tile_of
 
 _LOWEST = tl.constexpr(-1e30)
 """Below every logit, and finite, so that differences are."""
@@ -161,19 +161,14 @@ def _axes(problem: Problem, device: Device) -> Axes:
     largest, step = (128, 64) if unit == "wmma" else (256, 128)
     direct = device.capabilities.direct_to_lds
     return {
-        "BLOCK_M": _blocks(problem["m"], largest),
-        "BLOCK_N": _blocks(problem["n"], largest),
+        "BLOCK_M": blocks(problem["m"], 32, largest),
+        "BLOCK_N": blocks(problem["n"], 32, largest),
         "BLOCK_K": (step // problem["bytes"],),
         "GROUP": (8,),
         "num_warps": (4, 8),
         "num_stages": (3, 4) if unit == "mma" else (2, 3) if direct else (2,),
         "matrix_instr_nonkdim": (16,) if unit == "mfma" else (0,),
     }
-
-
-def _blocks(size: int, largest: int) -> tuple[int, ...]:
-    enough = min(largest, max(32, triton.next_power_of_2(size)))
-    return tuple(block for block in (32, 64, 128, 256) if enough // 4 <= block <= enough)
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
@@ -192,15 +187,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     """The product's, and by predictions of compiled code: a step further ahead pays, and so do
     fewer columns, each of which the epilogue adds up over."""
-    found = describe.TiledProduct(
-        m=problem["m"],
-        n=problem["n"],
-        k=problem["k"],
-        dtype=problem["dtype"],
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=settings["BLOCK_K"],
-    )
+    found = product(problem, settings, problem["dtype"])
     ahead = coefficient("ranking", "linear_loss_third_stage").of(device)
     wide = coefficient("ranking", "linear_loss_wide_tile").of(device)
     factor = ahead if settings["num_stages"] == 3 else 1.0

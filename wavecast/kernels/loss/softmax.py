@@ -207,55 +207,35 @@ def _backward_inputs(log: bool) -> Callable[..., dict[str, Any]]:
 
 
 def _pair(
-    calls: tuple[Callable[..., Any], Callable[..., Any]],
-    references: tuple[Callable[..., Any], Callable[..., Any]],
-    what: str,
+    forward: Callable[..., Any], backward: Callable[..., Any], what: str
 ) -> tuple[describe.Operator, describe.Operator]:
-    names = "rows columns dtype"
+    names, name = "rows columns dtype", forward.__name__
     shared: dict[str, Any] = {
         "flops": describe.vector_flops(5.0, "rows", "columns"),
-        "cases": sizes(
+        "tolerance": describe.Tolerance(ulps=1.0, accumulated=1e-5),
+    }
+    operator = describe.Operator(
+        summary=f"{what} of the last dimension",
+        call=forward,
+        inputs=TENSORS.inputs(x=describe.normal(3.0)),
+        batch=describe.Batch(("x",)),
+        cases=sizes(
             names,
             *((5, 300, "bfloat16"), (3, 17, "float32"), (133, 64, "float16")),
             (2, 33000, "bfloat16"),
         ),
-        "thorough": sizes(names, (1, 1, "float32"), (2, 8000, "float16"), (2, 33000, "float32")),
-        "shapes": sizes(names, (8192, 4096, "bfloat16"), (4096, 32768, "bfloat16")),
-        "tolerance": describe.Tolerance(ulps=1.0, accumulated=1e-5),
-    }
-    forward, backward = calls
-    name = forward.__name__
-    return (
-        describe.Operator(
-            summary=f"{what} of the last dimension",
-            call=forward,
-            reference=references[0],
-            tensors=TENSORS,
-            inputs=TENSORS.inputs(x=describe.normal(3.0)),
-            batch=describe.Batch(("x",)),
-            gradient=derivative.by_operator(
-                forward, f"{name}_backward", grads=("dy",), saved=("y",), of=("x",), outputs=("y",)
-            ),
-            **shared,
+        thorough=sizes(names, (1, 1, "float32"), (2, 8000, "float16"), (2, 33000, "float32")),
+        shapes=sizes(names, (8192, 4096, "bfloat16"), (4096, 32768, "bfloat16")),
+        gradient=derivative.by_operator(
+            forward, f"{name}_backward", grads=("dy",), saved=("y",), of=("x",), outputs=("y",)
         ),
-        describe.Operator(
-            summary=f"gradient of {name}",
-            call=backward,
-            reference=references[1],
-            tensors=BACKWARD_TENSORS,
-            gradient=derivative.by_reference(references[1]),
-            inputs=_backward_inputs(name == "log_softmax"),
-            batch=describe.Batch(("dy", "y")),
-            **shared,
-        ),
+        **shared,
     )
+    inputs, batch = _backward_inputs(name == "log_softmax"), describe.Batch(("dy", "y"))
+    return operator, derivative.operator(operator, backward, inputs=inputs, batch=batch, **shared)
 
 
 OPERATORS = (
-    *_pair((softmax, softmax_backward), (softmax_reference, softmax_backward_reference), "softmax"),
-    *_pair(
-        (log_softmax, log_softmax_backward),
-        (log_softmax_reference, log_softmax_backward_reference),
-        "logarithm of the softmax",
-    ),
+    *_pair(softmax, softmax_backward, "softmax"),
+    *_pair(log_softmax, log_softmax_backward, "logarithm of the softmax"),
 )

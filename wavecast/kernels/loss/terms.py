@@ -58,12 +58,12 @@ def grad_of(
 
 
 class LossOptions(NamedTuple):
-    """The options of a loss."""
+    """The options of a loss, in the order of the operators' arguments."""
 
-    ignore_index: int
-    label_smoothing: float
-    z_loss: float
-    soft_cap: float
+    ignore_index: int = -100
+    label_smoothing: float = 0.0
+    z_loss: float = 0.0
+    soft_cap: float = 0.0
 
     @property
     def arguments(self) -> dict[str, float]:

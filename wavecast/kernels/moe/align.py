@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Make, Problem, Work, sizes
+from wavecast.kernels.describe import KernelSpec, Make, Work, sizes
 
 _SINGLE: Final = 64
 """Slots that one program sorts alone, in a single launch."""
@@ -112,19 +112,12 @@ def moe_scatter_kernel(
         next_row += tl.sum(matches.to(tl.int32), axis=0)
 
 
-def _scatter_axes(problem: Problem, device: Device) -> Axes:
-    wide = problem["experts"] > 256
-    return {
-        "STEP": (8,) if wide else (32, 64) if problem["experts"] <= 32 else (_STEP,),
-        "AHEAD": (4,) if wide else (32,),
-        "FILL": (256,),
-        "num_warps": (8,) if wide else (4, 8),
-    }
-
-
-def _count_axes(problem: Problem, device: Device) -> Axes:
-    axes = _scatter_axes(problem, device)
-    return {name: axes[name] for name in ("STEP", "num_warps")}
+_AXES = {
+    "STEP": f"(8,) if experts > 256 else (32, 64) if experts <= 32 else ({_STEP},)",
+    "AHEAD": "(4,) if experts > 256 else (32,)",
+    "FILL": (256,),
+    "num_warps": "(8,) if experts > 256 else (4, 8)",
+}
 
 
 def _kernel(function: Any, axes: Any) -> KernelSpec:
@@ -140,8 +133,8 @@ def _kernel(function: Any, axes: Any) -> KernelSpec:
     )
 
 
-COUNT = _kernel(moe_count_kernel, _count_axes)
-SCATTER = _kernel(moe_scatter_kernel, _scatter_axes)
+COUNT = _kernel(moe_count_kernel, {name: _AXES[name] for name in ("STEP", "num_warps")})
+SCATTER = _kernel(moe_scatter_kernel, _AXES)
 
 
 def blocks(slots: int, count: int, block: int) -> int:

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import choice
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem
+from wavecast.kernels.describe import KernelSpec
 from wavecast.kernels.moe.tiling import Order
 
 
@@ -53,19 +53,14 @@ def combine(x: Tensor, order: Order, weights: Tensor | None, dtype: torch.dtype)
     return y
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    whole = min(4096, triton.next_power_of_2(problem["columns"]))
-    return {
-        "BLOCK": tuple(size for size in (512, 1024, 2048, 4096) if size <= whole) or (whole,),
-        "ROWS": (1, 2, 4),
-        "num_warps": (2, 4, 8),
-    }
-
-
 COMBINE = KernelSpec.streaming(
     moe_combine_kernel,
     grid="cdiv(tokens, ROWS), cdiv(columns, BLOCK)",
-    axes=_axes,
+    axes={
+        "BLOCK": "up_to(min(4096, next_power_of_2(columns)), 512, 1024, 2048, 4096)",
+        "ROWS": (1, 2, 4),
+        "num_warps": (2, 4, 8),
+    },
     read="tokens * top_k * columns * bytes",
     written="tokens * columns * bytes",
     elements="ROWS * BLOCK",

@@ -1,6 +1,7 @@
 """Experts of a mixture: two products with a gated activation between, per expert, and the weighted
 sum over each token's experts."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +11,10 @@ from torch import Tensor
 from wavecast.kernels.describe import Batch, Operator, Tolerance, derivative, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
-from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import combine
 from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import Order
-from wavecast.kernels.strides import adjacent, contiguous
+from wavecast.kernels.strides import adjacent
 
 TENSORS = given.tensors("=hidden")
 
@@ -41,14 +41,12 @@ def moe_experts(
     Sums are in float32 in a fixed order; the activation's result and each expert's are rounded to
     the dtype of `hidden`, which is that of the result, [tokens, model]. Raises ArgumentError.
     """
-    found = given.check("moe_experts", TENSORS, locals())
-    gate = Gate.of("moe_experts", activation, alpha, limit, interleaved)
+    found, gate = given.check("moe_experts", TENSORS, locals())
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    hidden, w1, w2 = adjacent(hidden), w1.contiguous(), w2.contiguous()
     order = Order.of(experts, found["count"], hidden.element_size())
-    y = product(hidden, order, w1, shared=order.top_k, bias=contiguous(bias1), gate=gate)
-    each = product(y, order, w2, shared=1, bias=contiguous(bias2))
+    y = product(adjacent(hidden), order, w1, shared=order.top_k, bias=bias1, gate=gate)
+    each = product(y, order, w2, shared=1, bias=bias2)
     return combine(each, order, weights, hidden.dtype)
 
 
@@ -58,14 +56,11 @@ def moe_experts_reference(
 ):  # fmt: skip
     """Every expert for every token, in float32 at least, and then those that were chosen."""
     wide = wide_dtype(hidden)
+    arguments = dict(locals())
     return given.reference(
-        hidden, weights, experts, w1.shape[0], lambda one: (w1[one].to(wide), w2[one].to(wide)),
-        (bias1, bias2), (activation, alpha, limit, interleaved), lambda x: x.to(wide),
-    )  # fmt: skip
+        arguments, lambda one: (w1[one].to(wide), w2[one].to(wide)), lambda x: x.to(wide)
+    )
 
-
-_SAVED = ("hidden", "weights", "experts", "w1", "w2", "bias1", "bias2")
-_OPTIONS = ("activation", "alpha", "limit", "interleaved")
 
 OPERATOR = Operator(
     summary="what the chosen experts of a mixture make of every token",
@@ -82,7 +77,7 @@ OPERATOR = Operator(
         moe_experts,
         "moe_experts_backward",
         grads=("dy",),
-        saved=(*_SAVED, *_OPTIONS),
+        saved=tuple(inspect.signature(moe_experts).parameters),
         of=("hidden", "weights", "w1", "w2", "bias1", "bias2"),
     ),
     cases=given.CASES,

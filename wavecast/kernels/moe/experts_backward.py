@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative
-from wavecast.kernels.describe import Make, Operator, Tolerance, Work, wide_dtype
+from wavecast.kernels.describe import Make, Tolerance, Work, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import activations, given, gradients
-from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import combine
+from wavecast.kernels.moe.experts import OPERATOR as EXPERTS
 from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import Order, named
 from wavecast.kernels.strides import contiguous
@@ -30,8 +30,7 @@ def moe_experts_backward(
     sums are in float32 in a fixed order. Raises ArgumentError.
     """
     name = "moe_experts_backward"
-    found = given.check(name, TENSORS, locals())
-    gate = Gate.of(name, activation, alpha, limit, interleaved)
+    found, gate = given.check(name, TENSORS, locals())
     if not hidden.numel():
         of = (hidden, weights, w1, w2, bias1, bias2)
         dhidden, dweights, dw1, dw2, dbias1, dbias2 = (_like(one, hidden).zero_() for one in of)
@@ -137,16 +136,13 @@ def _work(
     return Work(flops, read, written, "formula", "formula")
 
 
-OPERATOR = Operator(
-    summary="gradients of moe_experts",
-    call=moe_experts_backward,
+OPERATOR = derivative.operator(
+    EXPERTS,
+    moe_experts_backward,
     tensors=TENSORS,
-    gradient=derivative.by_reference(moe_experts_backward_reference),
     fake=_fake,
     inputs=_inputs,
     work=_work,
     tolerance=Tolerance(ulps=6.0, accumulated=2e-5),
-    cases=given.CASES,
-    thorough=given.THOROUGH,
     shapes=tuple(given.SHAPES[number] for number in (3, 6)),
 )

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from wavecast.kernels.describe import Make, Operator, Tolerance, sizes, wide_dtype
 from wavecast.kernels.moe import given
-from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import combine
 from wavecast.kernels.moe.fp8_products import SQUARE, product_fp8, rounded
 from wavecast.kernels.moe.tiling import LARGEST_BYTE_BLOCK, Order
@@ -34,8 +33,8 @@ def moe_experts_fp8(
     channels (`quantise_fp8_group`); the activation's result is rounded to the dtype of `hidden`
     before. Everything else is as in `moe_experts`. Raises ArgumentError.
     """
-    count = given.check("moe_experts_fp8", TENSORS, locals())["count"]
-    gate = Gate.of("moe_experts_fp8", activation, alpha, limit)
+    found, gate = given.check("moe_experts_fp8", TENSORS, locals())
+    count = found["count"]
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     order = Order.of(experts, count, w1.element_size(), LARGEST_BYTE_BLOCK)
@@ -51,7 +50,7 @@ def moe_experts_fp8_reference(
     hidden, weights, experts, w1, scale1, w2, scale2, activation="silu", alpha=1.702, limit=7.0
 ):
     """Weights times their scales, in float32 at least, of every expert for every token."""
-    wide = wide_dtype(hidden)
+    arguments, wide = dict(locals()), wide_dtype(hidden)
 
     def rounded(x):
         """Rounded to fp8 with a scale per 128 columns."""
@@ -64,11 +63,10 @@ def moe_experts_fp8_reference(
         each = scale.to(wide).repeat_interleave(SQUARE, 0)[:rows]
         return w.to(wide) * each.repeat_interleave(SQUARE, 1)[:, :columns]
 
-    return given.reference(
-        hidden, weights, experts, w1.shape[0],
-        lambda one: (scaled(w1[one], scale1[one]), scaled(w2[one], scale2[one])),
-        (None, None), (activation, alpha, limit, False), rounded,
-    )  # fmt: skip
+    def dense(number):
+        return scaled(w1[number], scale1[number]), scaled(w2[number], scale2[number])
+
+    return given.reference(arguments, dense, rounded)
 
 
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:

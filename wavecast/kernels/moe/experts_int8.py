@@ -7,12 +7,10 @@ from torch import Tensor
 
 from wavecast.kernels.describe import Make, Operator, Tolerance
 from wavecast.kernels.moe import given
-from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import combine
 from wavecast.kernels.moe.products import product
 from wavecast.kernels.moe.tiling import LARGEST_BYTE_BLOCK, Order
 from wavecast.kernels.quantise.token import per_row, quantise_int8_token_reference
-from wavecast.kernels.strides import contiguous
 
 TENSORS = given.tensors(
     "int8", "scale1: [count, 2 * inter] float32", "scale2: [count, model] float32"
@@ -33,23 +31,17 @@ def moe_experts_int8(
     exactly. Everything else is as in `moe_experts`. Raises ArgumentError.
     """
     name = "moe_experts_int8"
-    count = given.check(name, TENSORS, locals())["count"]
-    gate = Gate.of(name, activation, alpha, limit, interleaved)
+    found, gate = given.check(name, TENSORS, locals())
+    count = found["count"]
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     order = Order.of(experts, count, w1.element_size(), LARGEST_BYTE_BLOCK)
     x, x_scale = per_row(name, hidden, torch.int8, "int8")
-    y = product(
-        *(x, order, w1.contiguous()),
-        shared=order.top_k, bias=contiguous(bias1), gate=gate, dtype=hidden.dtype,
-        x_scale=x_scale, w_scale=scale1.contiguous(),
-    )  # fmt: skip
+    first = {"bias": bias1, "w_scale": scale1, "shared": order.top_k, "gate": gate}
+    y = product(x, order, w1, **first, x_scale=x_scale, dtype=hidden.dtype)
     x, x_scale = per_row(name, y, torch.int8, "int8", order.experts, count)
-    each = product(
-        *(x, order, w2.contiguous()),
-        shared=1, bias=contiguous(bias2), dtype=hidden.dtype, x_scale=x_scale,
-        w_scale=scale2.contiguous(),
-    )  # fmt: skip
+    second = {"bias": bias2, "w_scale": scale2, "shared": 1}
+    each = product(x, order, w2, **second, x_scale=x_scale, dtype=hidden.dtype)
     return combine(each, order, weights, hidden.dtype)
 
 
@@ -58,6 +50,7 @@ def moe_experts_int8_reference(
     alpha=1.702, limit=7.0, interleaved=False,
 ):  # fmt: skip
     """Weights times their scales, in float64, of every expert for every token."""
+    arguments = dict(locals())
 
     def rounded(x):
         codes, scale = quantise_int8_token_reference(x.to(hidden.dtype))
@@ -67,10 +60,7 @@ def moe_experts_int8_reference(
         layers = ((w1[number], scale1[number]), (w2[number], scale2[number]))
         return tuple(w.double() * scale.double()[:, None] for w, scale in layers)
 
-    return given.reference(
-        hidden, weights, experts, w1.shape[0], dense, (bias1, bias2),
-        (activation, alpha, limit, interleaved), rounded,
-    )  # fmt: skip
+    return given.reference(arguments, dense, rounded)
 
 
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from wavecast.kernels import checks
 from wavecast.kernels.describe import Make, Operator, Signature, Tolerance, sizes, wide_dtype
 from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import given
-from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.combine import combine
 from wavecast.kernels.moe.int4_products import product_int4
 from wavecast.kernels.moe.tiling import Order
@@ -44,13 +43,12 @@ def moe_experts_w4a16(
     is as in `moe_experts`. Raises ArgumentError.
     """
     name, given_tensors = "moe_experts_w4a16", dict(locals())
-    found = given.check(name, TENSORS, given_tensors)
+    found, gate = given.check(name, TENSORS, given_tensors)
     checks.require(group in _GROUPS, name, f"groups of {group}; it takes 32, 64 and 128")
     for which, columns in (("w1", found["model"]), ("w2", 2 * found["inter_bytes"])):
         even = columns % group == 0
         checks.require(even, name, f"{which} has {columns} columns, no multiple of {group}")
     SCALES.check(name, given_tensors, group=group, **found)
-    gate = Gate.of(name, activation, alpha, limit, interleaved)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     order = Order.of(experts, found["count"], 0.5)
@@ -67,7 +65,7 @@ def moe_experts_w4a16_reference(
     bias2=None, group=128, activation="silu", alpha=1.702, limit=7.0, interleaved=False,
 ):  # fmt: skip
     """Weights widened, in float32 at least, of every expert for every token."""
-    wide = wide_dtype(hidden)
+    arguments, wide = dict(locals()), wide_dtype(hidden)
 
     def each(scale):
         return scale.to(wide).T.repeat_interleave(group, 1)
@@ -80,10 +78,7 @@ def moe_experts_w4a16_reference(
             for code, (_, scale, zero) in zip(codes, layers, strict=True)
         )
 
-    return given.reference(
-        hidden, weights, experts, w1.shape[0], dense, (bias1, bias2),
-        (activation, alpha, limit, interleaved), lambda x: x.to(wide),
-    )  # fmt: skip
+    return given.reference(arguments, dense, lambda x: x.to(wide))
 
 
 def _inputs(make: Make, group: int = 128, zeros: bool = True, **sizes: Any) -> dict[str, Any]:

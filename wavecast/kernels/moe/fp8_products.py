@@ -245,7 +245,7 @@ def product_fp8(
     k, n = w.shape[2], w.shape[1] // (2 if gate else 1)
     return tiling.launch(
         PRODUCT, x, order, n, k, gate, dtype, {"variant": variant}, x_scale=x_scale, shared=shared,
-        w=codes_to_multiply(w, variant, device), w_scale=w_scale.contiguous(),
+        w=codes_to_multiply(w, variant, device), w_scale=w_scale,
     )  # fmt: skip
 
 
@@ -271,4 +271,4 @@ def _product_demand(problem: Problem, settings: Settings, device: Device) -> Gro
     return tiling.demand(problem, settings, 1, dtype=dtype, weight=weight, scaling="block")
 
 
-PRODUCT = tiling.kernel(moe_product_fp8_kernel, _axes, _fits, _product_demand)
+PRODUCT = tiling.kernel(moe_product_fp8_kernel, _axes, _fits, _product_demand, ("w_scale",))

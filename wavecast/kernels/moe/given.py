@@ -29,30 +29,36 @@ def tensors(
     )
 
 
-def check(operator: str, tensors: Signature, given: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes in the tensors of a call. Raises ArgumentError for those it does not take."""
+def check(
+    operator: str, tensors: Signature, given: Mapping[str, Any]
+) -> tuple[dict[str, int], activations.Gate]:
+    """The sizes in the tensors of a call with the arguments `given`, and its activation. Raises
+    ArgumentError for what it does not take."""
     found = tensors.check(operator, {"bias1": None, "bias2": None, **given})
     checks.require(found["top_k"] > 0, operator, "experts has no choices")
     checks.require(given["w2"].numel() > 0 or not found["model"], operator, "w2 is empty")
-    return found
+    interleaved = given.get("interleaved", False)
+    options = (given[name] for name in ("activation", "alpha", "limit"))
+    return found, activations.Gate.of(operator, *options, interleaved)
 
 
 def reference(
-    hidden: Tensor, weights: Tensor, experts: Tensor, count: int,
-    dense: Callable[[int], tuple[Tensor, Tensor]], biases: tuple[Tensor | None, Tensor | None],
-    activation: tuple[str, float, float, bool], rounded: Callable[[Tensor], Tensor],
+    given: Mapping[str, Any], dense: Callable[[int], tuple[Tensor, Tensor]],
+    rounded: Callable[[Tensor], Tensor],
 ) -> Tensor:  # fmt: skip
-    """The reference of all: of every token what each of `count` experts makes of it, times its
-    weight where it was chosen. `dense(number)` are the weights w1 and w2 of an expert, `rounded(x)`
-    activations as they are multiplied."""
-    name, alpha, limit, interleaved = activation
+    """The reference of all, with the arguments `given`: of every token what each expert makes of
+    it, times its weight where it was chosen. `dense(number)` are the weights w1 and w2 of an
+    expert, `rounded(x)` activations as they are multiplied."""
+    hidden, weights, experts = (given[name] for name in ("hidden", "weights", "experts"))
+    name, alpha, limit = (given[name] for name in ("activation", "alpha", "limit"))
     x, wide = rounded(hidden), wide_dtype(hidden)
     total = torch.zeros(hidden.shape, dtype=wide, device=hidden.device)
-    for number in range(count):
+    for number in range(given["w1"].shape[0]):
         w1, w2 = dense(number)
-        gate, up = activations.halves(biased(x @ w1.T, biases[0], number), interleaved)
+        before = biased(x @ w1.T, given.get("bias1"), number)
+        gate, up = activations.halves(before, given.get("interleaved", False))
         y = rounded(activations.reference(name, gate, up, alpha, limit))
-        y = biased(y @ w2.T, biases[1], number)
+        y = biased(y @ w2.T, given.get("bias2"), number)
         chosen = experts == number
         weight = torch.where(chosen, weights.to(wide), 0.0).sum(1, keepdim=True)
         total = total + torch.where(chosen.any(1, keepdim=True), y * weight, 0.0)

@@ -15,7 +15,7 @@ from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import activate, activation_grads
 from wavecast.kernels.moe.blocks import store_rows
 from wavecast.kernels.moe.tiling import Order
-from wavecast.kernels.tiles import tile_of
+from wavecast.kernels.tiles import product, tile_of
 
 
 @triton.jit
@@ -145,19 +145,14 @@ def weight_gradient(
     return dw, dbias
 
 
-def _row_axes(problem: Problem, device: Device) -> Axes:
-    whole = min(2048, max(64, triton.next_power_of_2(problem["columns"])))
-    return {
-        "BLOCK": (*(size for size in (512, 1024, 2048) if size < whole), whole),
-        "num_warps": (1, 2, 4, 8),
-    }
-
-
 def _row_kernel(function: Any) -> KernelSpec:
     return KernelSpec.streaming(
         function,
         grid="slots",
-        axes=_row_axes,
+        axes={
+            "BLOCK": "up_to(min(2048, max(64, next_power_of_2(columns))), 512, 1024, 2048)",
+            "num_warps": (1, 2, 4, 8),
+        },
         read="3 * slots * columns * bytes",
         written="3 * slots * columns * bytes",
         elements="BLOCK",
@@ -186,16 +181,8 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> describe.TiledProduct:
-    return describe.TiledProduct(
-        m=problem["m"],
-        n=problem["n"],
-        k=max(1, problem["slots"] // problem["experts"]),
-        dtype=problem["dtype"],
-        tile_m=settings["BLOCK_M"],
-        tile_n=settings["BLOCK_N"],
-        tile_k=settings["BLOCK_K"],
-        batch=problem["experts"],
-    )
+    k = max(1, problem["slots"] // problem["experts"])
+    return product(problem, settings, problem["dtype"], k=k, batch=problem["experts"])
 
 
 ACTIVATION = _row_kernel(moe_activation_backward_kernel)

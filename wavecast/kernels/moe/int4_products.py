@@ -12,7 +12,6 @@ from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.quantised.int4 import differences, packed, product_of_codes
-from wavecast.kernels.strides import contiguous
 from wavecast.model.ranking import GroupedProduct
 
 _MANY: Final = 128
@@ -89,9 +88,8 @@ def product_int4(
     flags = {"dtype": rate_of(x.dtype), "group": group, "scale": scale.element_size()}
     flags |= {"zero": zero is not None, "bias": bias is not None}
     return tiling.launch(
-        PRODUCT, x, order, n, k, gate, None, flags, w=w, scale=scale.contiguous(),
-        zero=contiguous(zero), bias=contiguous(bias), shared=shared, stride=x.stride(0),
-        GROUP_K=group, PACKED=number, WIDENED=widened,
+        PRODUCT, x, order, n, k, gate, None, flags, w=w, scale=scale, zero=zero, bias=bias,
+        shared=shared, stride=x.stride(0), GROUP_K=group, PACKED=number, WIDENED=widened,
     )  # fmt: skip
 
 
@@ -123,4 +121,4 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProd
     )
 
 
-PRODUCT = tiling.kernel(moe_product_int4_kernel, _axes, _fits, _demand)
+PRODUCT = tiling.kernel(moe_product_int4_kernel, _axes, _fits, _demand, ("scale", "zero", "bias"))

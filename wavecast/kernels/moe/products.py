@@ -107,4 +107,5 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> GroupedProd
     return tiling.demand(problem, settings, element_size(problem), dtype=problem["dtype"])
 
 
-PRODUCT = tiling.kernel(moe_product_kernel, _axes, _fits, _demand)
+_CONTIGUOUS = ("w", "bias", "x_scale", "w_scale")
+PRODUCT = tiling.kernel(moe_product_kernel, _axes, _fits, _demand, _CONTIGUOUS)

@@ -156,10 +156,7 @@ def _kernel(function: Any) -> KernelSpec:
     return KernelSpec.streaming(
         function,
         grid="cdiv(tokens, ROWS)",
-        axes=lambda problem, device: {
-            "ROWS": (1,) if problem["experts"] > 512 else (1, 2, 4, 8),
-            "num_warps": (1, 2, 4),
-        },
+        axes={"ROWS": "(1,) if experts > 512 else (1, 2, 4, 8)", "num_warps": (1, 2, 4)},
         read="tokens * experts * bytes",
         written="tokens * top_k * 8",
         elements="ROWS * max(16, next_power_of_2(experts))",
@@ -300,18 +297,6 @@ def _launch(
     }
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    logits, _, scoring, renormalise, _, _, _, scale = inputs
-    ctx.save_for_backward(logits, output[1])
-    ctx.mark_non_differentiable(output[1])
-    ctx.options = scoring, renormalise, scale
-
-
-def _gradient(ctx: Any, dweights: Tensor, _: Any) -> tuple[Any, ...]:
-    found = torch.ops.wavecast.moe_route_backward(dweights, *ctx.saved_tensors, *ctx.options)
-    return found, *(None,) * 7
-
-
 def _inputs(
     make: Make, tokens: int, experts: int, dtype: str, bias: bool = False, ties: bool = False,
     **options: Any,
@@ -346,56 +331,55 @@ def _flops(**given: Any) -> dict[str, float]:
 
 _SHAPE = "tokens experts top_k dtype"
 _DEEPSEEK = f"{_SHAPE} scoring bias groups top_groups scale"
-_CASES = (
-    *sizes(_SHAPE, (5, 12, 3, "float32")),
-    *sizes(f"{_SHAPE} renormalise ties", (19, 40, 4, "bfloat16", False, True)),
-    *sizes(_DEEPSEEK, (7, 64, 5, "float32", "sigmoid", True, 8, 3, 2.5)),
-    *sizes(f"{_SHAPE} scoring renormalise ties", (9, 30, 2, "float16", "sigmoid", False, True)),
-)
-_SHAPES = sizes(
-    _DEEPSEEK,
-    *((tokens, 256, 8, "float32", "sigmoid", True, 8, 4, 2.5) for tokens in (64, 4096)),
-    *(
-        (tokens, experts, top_k, "float32")
-        for experts, top_k in ((128, 8), (128, 4), (8, 2))
-        for tokens in (64, 4096)
-    ),
-)
 
-OPERATORS = (
-    describe.Operator(
-        summary="experts and weights of every token from a router's logits",
-        call=moe_route,
-        inputs=_inputs,
-        work=TENSORS.work(_flops, absent=("bias",)),
-        batch=describe.Batch(("logits",), merged=True),
-        tolerance=describe.Tolerance(ulps=8.0),
-        gradient=describe.Gradient(_setup, _gradient, constants=("bias",)),
-        cases=_CASES,
-        thorough=(
-            *sizes(
-                f"{_SHAPE} groups top_groups",
-                (3, 256, 8, "float32", 8, 4),
-                (4, 6, 6, "bfloat16", 6, 6),
-                (4, 6, 2, "float32", 6, 2),
-            ),
-            *sizes(f"{_SHAPE} bias", (2, 700, 10, "float32", True)),
-            *sizes(_SHAPE, (2, 1, 1, "float32")),
-        ),
-        shapes=_SHAPES,
+ROUTE_OPERATOR = describe.Operator(
+    summary="experts and weights of every token from a router's logits",
+    call=moe_route,
+    inputs=_inputs,
+    work=TENSORS.work(_flops, absent=("bias",)),
+    batch=describe.Batch(("logits",), merged=True),
+    tolerance=describe.Tolerance(ulps=8.0),
+    gradient=derivative.by_operator(
+        moe_route, "moe_route_backward", grads=("dweights",), of=("logits",),
+        saved=("logits", "experts", "scoring", "renormalise", "scale"),
+        outputs=("weights", "experts"), constants=("bias",),
     ),
-    describe.Operator(
-        summary="gradient of moe_route",
-        call=moe_route_backward,
-        inputs=_backward_inputs,
-        work=BACKWARD_TENSORS.work(_flops),
-        gradient=derivative.by_reference(moe_route_backward_reference),
-        batch=describe.Batch(("dweights", "logits", "experts"), merged=True),
-        tolerance=describe.Tolerance(ulps=8.0),
-        cases=tuple(
-            {name: one[name] for name in one if name not in ("bias", "groups", "top_groups")}
-            for one in _CASES
-        ),
-        shapes=_SHAPES[1::2],
+    cases=(
+        *sizes(_SHAPE, (5, 12, 3, "float32")),
+        *sizes(f"{_SHAPE} renormalise ties", (19, 40, 4, "bfloat16", False, True)),
+        *sizes(_DEEPSEEK, (7, 64, 5, "float32", "sigmoid", True, 8, 3, 2.5)),
+        *sizes(f"{_SHAPE} scoring renormalise ties", (9, 30, 2, "float16", "sigmoid", False, True)),
     ),
+    thorough=(
+        *sizes(
+            f"{_SHAPE} groups top_groups",
+            (3, 256, 8, "float32", 8, 4), (4, 6, 6, "bfloat16", 6, 6), (4, 6, 2, "float32", 6, 2),
+        ),
+        *sizes(f"{_SHAPE} bias", (2, 700, 10, "float32", True)),
+        *sizes(_SHAPE, (2, 1, 1, "float32")),
+    ),
+    shapes=sizes(
+        _DEEPSEEK,
+        *((tokens, 256, 8, "float32", "sigmoid", True, 8, 4, 2.5) for tokens in (64, 4096)),
+        *(
+            (tokens, experts, top_k, "float32")
+            for experts, top_k in ((128, 8), (128, 4), (8, 2))
+            for tokens in (64, 4096)
+        ),
+    ),
+)  # fmt: skip
+BACKWARD_OPERATOR = derivative.operator(
+    ROUTE_OPERATOR,
+    moe_route_backward,
+    inputs=_backward_inputs,
+    work=BACKWARD_TENSORS.work(_flops),
+    batch=describe.Batch(("dweights", "logits", "experts"), merged=True),
+    tolerance=describe.Tolerance(ulps=8.0),
+    cases=tuple(
+        {name: one[name] for name in one if name not in ("bias", "groups", "top_groups")}
+        for one in ROUTE_OPERATOR.cases
+    ),
+    thorough=(),
+    shapes=ROUTE_OPERATOR.shapes[1::2],
 )
+OPERATORS = (ROUTE_OPERATOR, BACKWARD_OPERATOR)

@@ -10,7 +10,7 @@ import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, gpu, tiles
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.align import blocks, moe_align
@@ -87,18 +87,11 @@ def demand(
     slots, across = problem["slots"], columns(problem, settings)
     hit = min(problem["experts"], slots)
     n = problem["n"] * (2 if problem["gates"] else 1)
-    product = describe.TiledProduct(
-        m=slots,
-        n=n,
-        k=problem["k"],
-        dtype=dtype,
-        tile_m=settings["BLOCK_M"],
-        tile_n=across,
-        tile_k=settings["BLOCK_K"],
-        groups=tuple(slots // hit + (number < slots % hit) for number in range(hit)),
-        weight=weight,
+    groups = tuple(slots // hit + (number < slots % hit) for number in range(hit))
+    product = tiles.product(
+        problem, settings, dtype, m=slots, n=n, tile_n=across, groups=groups, weight=weight,
         scaling=scaling,
-    )
+    )  # fmt: skip
     return GroupedProduct(
         product=product,
         tile=_tile(settings, across, operand_size or size),
@@ -110,17 +103,18 @@ def demand(
 def kernel(
     function: Any, axes: Callable[[Problem, Device], Axes],
     fits: Callable[[Problem, Settings, Device], bool],
-    demand: Callable[[Problem, Settings, Device], GroupedProduct],
+    demand: Callable[[Problem, Settings, Device], GroupedProduct], contiguous: tuple[str, ...],
 ) -> KernelSpec:  # fmt: skip
-    """A kernel over the tiles of a grouped product."""
+    """A kernel over the tiles of a grouped product, whose operands `contiguous` are contiguous."""
 
     def grid(problem: Problem, settings: Settings) -> tuple[int]:
         down = blocks(problem["slots"], problem["experts"], problem["block"])
         return (down * triton.cdiv(problem["n"], settings["BLOCK_N"]),)
 
     return KernelSpec(
-        function=function, grid=grid, axes=axes, fits=fits, demand=demand, rounded=("slots",)
-    )
+        function=function, grid=grid, axes=axes, fits=fits, demand=demand, contiguous=contiguous,
+        rounded=("slots",),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """What the descriptions of row normalisations have in common: tensors, inputs, work, sizes."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wavecast.kernels import checks, describe
-from wavecast.kernels.derivative import by_reference
+from wavecast.kernels import checks, derivative, describe
 from wavecast.kernels.describe import Signature, Sizes, sizes, streamed, widened
 
 CASES = sizes(
@@ -66,55 +66,46 @@ def backward_reference(dy, x, weight, eps, dsum, offset=0.0, *, centred, biased=
 
 
 def operators(
-    what: str,
-    tensors: tuple[Signature, Signature, Signature],
-    calls: tuple[Callable[..., Any], ...],
-    references: tuple[Callable[..., Any], ...],
-    gradients: tuple[describe.Gradient, describe.Gradient],
-    operations: tuple[float, float, float],
-    flags: tuple[Sizes, ...],
-    backward_flags: tuple[Sizes, ...],
-) -> tuple[describe.Operator, describe.Operator, describe.Operator]:
+    what: str, calls: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
+    operations: tuple[float, float, float], flags: tuple[Sizes, ...],
+    backward_flags: tuple[Sizes, ...], **gradient: Any,
+) -> tuple[describe.Operator, describe.Operator, describe.Operator]:  # fmt: skip
     """A norm of rows, the norm of a sum, and the gradients of both, with float32 `operations` per
-    element; `flags` are sizes to test in addition to the usual ones."""
+    element; `flags` are sizes to test in addition to the usual ones, `gradient` arguments of
+    `derivative.by_operator`."""
     names = [call.__name__ for call in calls]
-    return (
-        describe.Operator(
-            summary=f"{what} normalisation of the last dimension",
-            call=calls[0],
-            reference=references[0],
-            tensors=tensors[0],
-            work=streamed(1, 1, operations[0]),
-            batch=describe.Batch(("x",)),
-            cases=CASES,
-            thorough=THOROUGH + flags,
-            shapes=SHAPES + HEADS,
-            gradient=gradients[0],
-        ),
-        describe.Operator(
-            summary=f"addition and {what} normalisation in one pass",
-            call=calls[1],
-            reference=references[1],
-            tensors=tensors[1],
-            work=streamed(2, 2, operations[1]),
-            batch=describe.Batch(("x", "residual")),
-            cases=CASES,
-            thorough=THOROUGH + flags,
-            shapes=SHAPES,
-            tolerance=describe.Tolerance(ulps=1.5),
-            gradient=gradients[1],
-        ),
-        describe.Operator(
-            summary=f"gradients of {names[0]} and {names[1]}",
-            call=calls[2],
-            reference=references[2],
-            tensors=tensors[2],
-            inputs=tensors[2].inputs(absent=("dsum",)),
-            work=streamed(2, 1, operations[2]),
-            cases=CASES,
-            thorough=THOROUGH[1:] + backward_flags,
-            shapes=SHAPES[:2] + HEADS,
-            tolerance=describe.Tolerance(ulps=1.0, accumulated=1e-5),
-            gradient=by_reference(references[2]),
+    differentiated = partial(derivative.by_operator, backward=names[2], **gradient)
+    norm = describe.Operator(
+        summary=f"{what} normalisation of the last dimension",
+        call=calls[0],
+        work=streamed(1, 1, operations[0]),
+        batch=describe.Batch(("x",)),
+        cases=CASES,
+        thorough=THOROUGH + flags,
+        shapes=SHAPES + HEADS,
+        gradient=differentiated(calls[0], grads=("dy",)),
+    )
+    residual = describe.Operator(
+        summary=f"addition and {what} normalisation in one pass",
+        call=calls[1],
+        work=streamed(2, 2, operations[1]),
+        batch=describe.Batch(("x", "residual")),
+        cases=CASES,
+        thorough=THOROUGH + flags,
+        shapes=SHAPES,
+        tolerance=describe.Tolerance(ulps=1.5),
+        gradient=differentiated(
+            calls[1], grads=("dy", "dsum"), outputs=("y", "x"), shared={"residual": "x"}
         ),
     )
+    backward = derivative.operator(
+        norm,
+        calls[2],
+        summary=f"gradients of {names[0]} and {names[1]}",
+        inputs=vars(calls[2])["tensors"].inputs(absent=("dsum",)),
+        work=streamed(2, 1, operations[2]),
+        thorough=THOROUGH[1:] + backward_flags,
+        shapes=SHAPES[:2] + HEADS,
+        tolerance=describe.Tolerance(ulps=1.0, accumulated=1e-5),
+    )
+    return norm, residual, backward

@@ -31,13 +31,9 @@ BACKWARD_TENSORS = describe.Signature(
 
 
 def group_norm(
-    x: Tensor,
-    groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-    silu: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+    x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5, silu: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(y, means, scales): every group of channels of an image normalised over all its positions.
 
     `x` is [images, channels, …] of float32, float16 or bfloat16, `weight` and `bias` [channels] of
@@ -63,9 +59,7 @@ def group_norm(
 def group_norm_reference(x, groups, weight=None, bias=None, eps=1e-5, silu=False):
     dtype = wide_dtype(x)
     wide = x.to(dtype).contiguous()
-    factor, shift = (
-        None if parameter is None else parameter.to(dtype) for parameter in (weight, bias)
-    )
+    factor, shift = (None if one is None else one.to(dtype) for one in (weight, bias))
     y = torch.group_norm(wide, groups, factor, shift, eps)
     if silu:
         y = torch.nn.functional.silu(y)
@@ -74,15 +68,9 @@ def group_norm_reference(x, groups, weight=None, bias=None, eps=1e-5, silu=False
 
 
 def group_norm_backward(
-    dy: Tensor,
-    x: Tensor,
-    groups: int,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    means: Tensor,
-    scales: Tensor,
-    silu: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+    dy: Tensor, x: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None, means: Tensor,
+    scales: Tensor, silu: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of `group_norm` with respect to `x`, `weight` and `bias`, in their dtypes.
 
     `dy` is like `x`, `means` and `scales` those of the forward pass. Of what was not given the
@@ -94,11 +82,8 @@ def group_norm_backward(
     grad = dy.contiguous(memory_format=_layout(x))
     dx = torch.empty_like(source)
     if not x.numel():
-        none = [
-            x.new_empty(0) if parameter is None else torch.zeros_like(parameter)
-            for parameter in (weight, bias)
-        ]
-        return dx, none[0], none[1]
+        none = (x.new_empty(0) if one is None else torch.zeros_like(one) for one in (weight, bias))
+        return dx, *none
     shape = Shape(source, groups)
     both = shape.bytes + grad.element_size()
     kernels = group_whole if group_whole.holds(shape, both) else group_slabs_backward
@@ -222,50 +207,42 @@ def _square(images: int, channels: int, side: int, *groups_dtype: Any, **flags: 
     return {**sizes(names, (images, channels, side, side, *groups_dtype))[0], **flags}
 
 
-_CASES = (
-    _square(2, 6, 5, 3, "bfloat16"),
-    _square(2, 12, 19, 2, "float16", silu=True),
-    _square(2, 70, 9, 10, "float32", last=True, silu=True),
-    _square(1, 4, 190, 2, "bfloat16"),
-)
-_THOROUGH = (
-    _square(1, 32, 1, 32, "float32"),
-    _square(2, 6, 20, 1, "bfloat16", weight=False),
-    _square(2, 6, 20, 3, "bfloat16", bias=False, silu=True),
-    _square(1, 130, 7, 2, "float16", silu=True),
-    _square(2, 20, 33, 2, "bfloat16", last=True, bias=False),
-)
-_SHAPES = (
-    _square(32, 320, 64, 32, "float16"),
-    _square(32, 320, 64, 32, "float16", silu=True),
-    _square(32, 320, 64, 32, "float16", last=True, silu=True),
-    _square(1, 128, 512, 32, "bfloat16", silu=True),
-)
-
-OPERATORS = (
-    describe.Operator(
-        summary="normalisation of groups of channels over all positions, SiLU if asked",
-        call=group_norm,
-        tensors=TENSORS,
-        inputs=_inputs,
-        work=describe.streamed(1, 1, 8.0, "images channels height width"),
-        batch=describe.Batch(("x",), merged=True),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
-        gradient=describe.Gradient(_setup, _gradient),
+GROUP_NORM = describe.Operator(
+    summary="normalisation of groups of channels over all positions, SiLU if asked",
+    call=group_norm,
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=describe.streamed(1, 1, 8.0, "images channels height width"),
+    batch=describe.Batch(("x",), merged=True),
+    cases=(
+        _square(2, 6, 5, 3, "bfloat16"),
+        _square(2, 12, 19, 2, "float16", silu=True),
+        _square(2, 70, 9, 10, "float32", last=True, silu=True),
+        _square(1, 4, 190, 2, "bfloat16"),
     ),
-    describe.Operator(
-        summary="gradients of group_norm",
-        call=group_norm_backward,
-        tensors=BACKWARD_TENSORS,
-        gradient=derivative.by_reference(group_norm_backward_reference),
-        inputs=_backward_inputs,
-        work=describe.streamed(2, 1, 16.0, "images channels height width"),
-        cases=_CASES,
-        thorough=_THOROUGH[1:],
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
+    thorough=(
+        _square(1, 32, 1, 32, "float32"),
+        _square(2, 6, 20, 1, "bfloat16", weight=False),
+        _square(2, 6, 20, 3, "bfloat16", bias=False, silu=True),
+        _square(1, 130, 7, 2, "float16", silu=True),
+        _square(2, 20, 33, 2, "bfloat16", last=True, bias=False),
     ),
+    shapes=(
+        _square(32, 320, 64, 32, "float16"),
+        _square(32, 320, 64, 32, "float16", silu=True),
+        _square(32, 320, 64, 32, "float16", last=True, silu=True),
+        _square(1, 128, 512, 32, "bfloat16", silu=True),
+    ),
+    tolerance=describe.Tolerance(ulps=4.0, accumulated=1e-5),
+    gradient=describe.Gradient(_setup, _gradient),
 )
+BACKWARD = derivative.operator(
+    GROUP_NORM,
+    group_norm_backward,
+    tensors=BACKWARD_TENSORS,
+    inputs=_backward_inputs,
+    work=describe.streamed(2, 1, 16.0, "images channels height width"),
+    thorough=GROUP_NORM.thorough[1:],
+    tolerance=describe.Tolerance(ulps=1.0, accumulated=3e-5),
+)
+OPERATORS = (GROUP_NORM, BACKWARD)

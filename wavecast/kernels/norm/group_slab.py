@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import describe, gpu
-from wavecast.kernels.describe import Axes, Device, Problem, Settings, coefficient
+from wavecast.kernels.describe import Device, Problem, Settings, coefficient
 
 
 @triton.jit
@@ -107,22 +107,6 @@ class Shape:
         }
 
 
-def axes(problem: Problem, device: Device) -> Axes:
-    """Slabs with the contiguous one of channels and positions in whole cache lines."""
-    if problem["last"]:
-        channels = min(64, triton.next_power_of_2(problem["channels"]))
-        blocks = (32, 16, 64, 128)
-    else:
-        channels = 1
-        blocks = (2048, 1024, 512, 4096)
-    most = triton.next_power_of_2(problem["span"])
-    return {
-        "CHANNELS": (channels,),
-        "BLOCK": [n for n in blocks if n <= most] or [most],
-        "num_warps": (4, 2, 8, 1),
-    }
-
-
 def slab_kernel(function: Any, reads: int, writes: int, **described: Any) -> describe.KernelSpec:
     """A kernel over slabs that reads and writes so many tensors like x."""
 
@@ -135,7 +119,12 @@ def slab_kernel(function: Any, reads: int, writes: int, **described: Any) -> des
     return describe.KernelSpec.streaming(
         function,
         grid="images * cdiv(positions, span) * cdiv(channels, CHANNELS)",
-        axes=axes,
+        axes={  # slabs with the contiguous one of channels and positions in whole cache lines
+            "CHANNELS": "(min(64, next_power_of_2(channels)),) if last else (1,)",
+            "BLOCK": "up_to(next_power_of_2(span), "
+            "*((32, 16, 64, 128) if last else (2048, 1024, 512, 4096)))",
+            "num_warps": (4, 2, 8, 1),
+        },
         read=f"{reads} * images * channels * positions * bytes",
         written=f"{writes} * images * channels * positions * bytes",
         elements="CHANNELS * BLOCK",

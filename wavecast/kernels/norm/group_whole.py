@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import choice, describe, gpu
-from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
+from wavecast.kernels.describe import Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.norm.group_slab import PARAMETERS, Shape, Tensors, affine
 from wavecast.kernels.norm.rows import two_sums
 from wavecast.kernels.pointwise.functions import activated, value_and_derivative
@@ -147,11 +147,6 @@ def holds(shape: Shape, element_bytes: int) -> bool:
     return fits and not shape.last
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    block = triton.next_power_of_2(problem["positions"])
-    return {"BLOCK": (block,), "num_warps": (8, 4, 16, 2, 1)}
-
-
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     """One wide load of each channel per lane, and no more than fits its registers with ease."""
     element, dy = problem["bytes"], problem.get("dy", 0)
@@ -178,7 +173,7 @@ FORWARD, BACKWARD = (
     describe.KernelSpec(
         function=function,
         grid="images * groups",
-        axes=_axes,
+        axes={"BLOCK": "(next_power_of_2(positions),)", "num_warps": (8, 4, 16, 2, 1)},
         demand=_demand,
         contiguous=read,
         rounded=("images",),

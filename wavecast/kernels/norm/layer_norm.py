@@ -1,11 +1,9 @@
 """Layer norm: y = (x - mean(x)) / sqrt(var(x) + eps) · weight + bias, over the last dimension."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from wavecast.kernels.describe import Gradient, sizes, widened
+from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.norm import description, rows
 from wavecast.kernels.norm.description import check_bias, signature
 
@@ -14,6 +12,7 @@ RESIDUAL_TENSORS = signature("x", "residual", "weight", "bias", results=("y", "s
 BACKWARD_TENSORS = signature("x", "dy", "weight", "dsum", results=("dx",))
 
 
+@TENSORS.checked
 def layer_norm(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -24,7 +23,6 @@ def layer_norm(
     differences to the mean, returned in the dtype of `x`. Raises ArgumentError.
     """
     check_bias("layer_norm", weight, bias)
-    TENSORS.check("layer_norm", {"x": x, "weight": weight, "bias": bias})
     return rows.forward(x, None, weight, bias, eps, centred=True)[0]
 
 
@@ -35,22 +33,17 @@ def layer_norm_reference(x, weight=None, bias=None, eps=1e-5):
     return found.to(x.dtype).contiguous()
 
 
+@RESIDUAL_TENSORS.checked
 def layer_norm_residual(
-    x: Tensor,
-    residual: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(layer_norm(s), s) with s = x + residual in one pass.
 
     `residual` has shape and dtype of `x`; s is rounded to it before it is normalised, so that
     results are those of an addition followed by `layer_norm`, which documents the rest.
     """
-    name = "layer_norm_residual"
-    check_bias(name, weight, bias)
-    given = {"x": x, "residual": residual, "weight": weight, "bias": bias}
-    RESIDUAL_TENSORS.check(name, given)
+    check_bias("layer_norm_residual", weight, bias)
     y, total = rows.forward(x, residual, weight, bias, eps, centred=True)
     assert total is not None
     return y, total
@@ -63,13 +56,9 @@ def layer_norm_residual_reference(x, residual, weight=None, bias=None, eps=1e-5)
 
 @BACKWARD_TENSORS.checked
 def layer_norm_backward(
-    dy: Tensor,
-    x: Tensor,
-    weight: Tensor | None = None,
-    eps: float = 1e-5,
-    biased: bool = True,
+    dy: Tensor, x: Tensor, weight: Tensor | None = None, eps: float = 1e-5, biased: bool = True,
     dsum: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of `layer_norm` with respect to `x`, `weight` and bias, in their dtypes.
 
     `dy` and `x` are [..., columns]; `dsum`, of shape and dtype of `x`, is added to its gradient
@@ -87,29 +76,14 @@ def layer_norm_backward_reference(dy, x, weight=None, eps=1e-5, biased=True, dsu
     return description.backward_reference(dy, x, weight, eps, dsum, centred=True, biased=biased)
 
 
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor | tuple[Tensor, ...]) -> None:
-    *tensors, weight, bias, ctx.eps = inputs
-    ctx.biased = bias is not None
-    ctx.save_for_backward(output[1] if isinstance(output, tuple) else tensors[0], weight)
-
-
-def _gradient(ctx: Any, dy: Tensor, dsum: Tensor | None = None) -> tuple[Any, ...]:
-    x, weight = ctx.saved_tensors
-    call = torch.ops.wavecast.layer_norm_backward
-    dx, dweight, dbias = call(dy, x, weight, ctx.eps, ctx.biased, dsum)
-    dinputs = (dx,) if dsum is None else (dx, dx)
-    parameters = None if weight is None else dweight, dbias if ctx.biased else None
-    return *dinputs, *parameters, None
-
-
 _SIZES = "rows columns dtype"
 
 OPERATORS = description.operators(
     "layer",
-    (TENSORS, RESIDUAL_TENSORS, BACKWARD_TENSORS),
     (layer_norm, layer_norm_residual, layer_norm_backward),
-    (layer_norm_reference, layer_norm_residual_reference, layer_norm_backward_reference),
-    gradients=(Gradient(_setup, _gradient), Gradient(_setup, _gradient)),
+    of=("x", "weight", "bias"),
+    saved=("x", "weight", "eps"),
+    biased=lambda bias, **_: bias is not None,
     operations=(7.0, 8.0, 14.0),
     flags=(
         *sizes(f"{_SIZES} weight bias", (3, 100, "bfloat16", False, False)),

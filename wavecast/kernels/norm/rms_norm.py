@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from wavecast.kernels import derivative
 from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.norm import description, rows
 from wavecast.kernels.norm.description import signature
@@ -35,12 +34,9 @@ def rms_norm_reference(x, weight=None, eps=1e-6, offset=0.0):
 
 @RESIDUAL_TENSORS.checked
 def rms_norm_residual(
-    x: Tensor,
-    residual: Tensor,
-    weight: Tensor | None = None,
-    eps: float = 1e-6,
+    x: Tensor, residual: Tensor, weight: Tensor | None = None, eps: float = 1e-6,
     offset: float = 0.0,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(rms_norm(s), s) with s = x + residual in one pass.
 
     `residual` has shape and dtype of `x`; s is rounded to it before it is normalised, so that
@@ -58,13 +54,9 @@ def rms_norm_residual_reference(x, residual, weight=None, eps=1e-6, offset=0.0):
 
 @BACKWARD_TENSORS.checked
 def rms_norm_backward(
-    dy: Tensor,
-    x: Tensor,
-    weight: Tensor | None = None,
-    eps: float = 1e-6,
-    offset: float = 0.0,
+    dy: Tensor, x: Tensor, weight: Tensor | None = None, eps: float = 1e-6, offset: float = 0.0,
     dsum: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The gradients of `rms_norm` with respect to `x` and `weight`, in their dtypes.
 
     `dy` and `x` are [..., columns]; `dsum`, of shape and dtype of `x`, is added to its gradient
@@ -87,19 +79,9 @@ _FLAGS = (
 
 OPERATORS = description.operators(
     "root mean square",
-    (TENSORS, RESIDUAL_TENSORS, BACKWARD_TENSORS),
     (rms_norm, rms_norm_residual, rms_norm_backward),
-    (rms_norm_reference, rms_norm_residual_reference, rms_norm_backward_reference),
-    gradients=(
-        derivative.by_operator(
-            rms_norm, "rms_norm_backward", grads=("dy",), of=("x", "weight"),
-            saved=("x", "weight", "eps", "offset"),
-        ),
-        derivative.by_operator(
-            rms_norm_residual, "rms_norm_backward", grads=("dy", "dsum"), of=("x", "weight"),
-            saved=("x", "weight", "eps", "offset"), outputs=("y", "x"), shared={"residual": "x"},
-        ),
-    ),
+    of=("x", "weight"),
+    saved=("x", "weight", "eps", "offset"),
     operations=(4.0, 5.0, 10.0),
     flags=_FLAGS,
     backward_flags=(
@@ -107,4 +89,4 @@ OPERATORS = description.operators(
         *_FLAGS,
         *sizes(f"{_SIZES} offset", (700, 100, "float32", 1.0)),
     ),
-)  # fmt: skip
+)

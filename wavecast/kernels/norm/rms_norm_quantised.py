@@ -8,7 +8,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe, gpu
-from wavecast.kernels.describe import Axes, Device, Problem, Sizes, sizes, widened
+from wavecast.kernels.describe import Sizes, sizes, widened
 from wavecast.kernels.norm import rows as norm_rows
 from wavecast.kernels.norm.description import signature
 from wavecast.kernels.norm.rms_norm import rms_norm_reference
@@ -75,27 +75,22 @@ def rms_norm_quantised_kernel(
     tl.store(q_ptr + out_row + offs, q, mask=mask)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    axes = norm_rows.rows_axes(norm_rows.WHOLE_ROW, ())(problem, device)
-    block = max(axes["BLOCK"][0], problem["group"])
-    return {**axes, "BLOCK": (block,), "GROUP": (problem["group"],)}
-
-
+_AXES = {
+    **norm_rows.rows_axes(norm_rows.WHOLE_ROW, ()),
+    "BLOCK": "(max(next_power_of_2(columns), group),)",
+    "GROUP": "(group,)",
+}
 QUANTISED = norm_rows.rows_kernel(
-    rms_norm_quantised_kernel, axes=_axes, contiguous=("weight",), **norm_rows.NORM_DEMAND
+    rms_norm_quantised_kernel, axes=_AXES, contiguous=("weight",), **norm_rows.NORM_DEMAND
 )
 
 
 @TENSORS.checked
 def rms_norm_quantised(
-    x: Tensor,
-    weight: Tensor | None = None,
-    residual: Tensor | None = None,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-    group: int = 0,
-    eps: float = 1e-6,
+    x: Tensor, weight: Tensor | None = None, residual: Tensor | None = None,
+    dtype: torch.dtype = torch.float8_e4m3fn, group: int = 0, eps: float = 1e-6,
     offset: float = 0.0,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(q, scales, s): `rms_norm` of s = x + residual, quantised, so that q · scales is about it.
 
     `x`, `weight`, `residual`, `eps` and `offset` as in `rms_norm_residual`; of at most 16384

@@ -10,7 +10,6 @@ lanes; longer rows are read twice.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -224,19 +223,14 @@ def norm_rows_backward_kernel(
                     tl.store(ptrs, previous + dy, mask=col_mask)
 
 
-def rows_axes(whole_row: int, blocks: tuple[int, ...]) -> Callable[[Problem, Device], Axes]:
+def rows_axes(whole_row: int, blocks: tuple[int, ...]) -> Axes:
     """Whole rows of up to `whole_row` columns, several where they are short; else blocks of one."""
-
-    def axes(problem: Problem, device: Device) -> Axes:
-        block = triton.next_power_of_2(problem["columns"])
-        most = min(_ROWS_ELEMENTS // block, triton.next_power_of_2(problem["rows"]))
-        return {
-            "BLOCK": (block,) if problem["columns"] <= whole_row else blocks,
-            "ROWS": [n for n in (1, 2, 4, 8, 16, 32, 64) if n == 1 or n <= most],
-            "num_warps": (4, 2, 8, 1, 16),
-        }
-
-    return axes
+    several = f"min({_ROWS_ELEMENTS} // next_power_of_2(columns), next_power_of_2(rows))"
+    return {
+        "BLOCK": f"(next_power_of_2(columns),) if columns <= {whole_row} else {blocks}",
+        "ROWS": f"up_to(max(1, {several}), 1, 2, 4, 8, 16, 32, 64)",
+        "num_warps": (4, 2, 8, 1, 16),
+    }
 
 
 def preference(elements: int, settings: Settings, device: Device, *, few: bool = False) -> float:
@@ -252,16 +246,9 @@ def preference(elements: int, settings: Settings, device: Device, *, few: bool =
 
 
 def rows_kernel(
-    function: Any,
-    *,
-    reads: str,
-    writes: str,
-    instructions: float,
-    live_registers: float,
-    whole_row: int = WHOLE_ROW,
-    blocks: tuple[int, ...] = (4096, 8192),
-    **described: Any,
-) -> describe.KernelSpec:
+    function: Any, *, reads: str, writes: str, instructions: float, live_registers: float,
+    whole_row: int = WHOLE_ROW, blocks: tuple[int, ...] = (4096, 8192), **described: Any,
+) -> describe.KernelSpec:  # fmt: skip
     """A kernel over `ROWS` rows per program that reads and writes so many tensors of `rows` x
     `columns` elements of `bytes` bytes: once where they fit `whole_row`, else twice."""
     passes = f"(1 + (columns > {whole_row}))"
@@ -337,15 +324,9 @@ BACKWARD = describe.KernelSpec(
 
 
 def forward(
-    x: Tensor,
-    residual: Tensor | None,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    eps: float,
-    offset: float = 0.0,
-    *,
-    centred: bool,
-) -> tuple[Tensor, Tensor | None]:
+    x: Tensor, residual: Tensor | None, weight: Tensor | None, bias: Tensor | None, eps: float,
+    offset: float = 0.0, *, centred: bool,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """(y, x + residual): the latter only with a residual. Arguments are checked before."""
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     total = None if residual is None else torch.empty_like(y)
@@ -360,16 +341,9 @@ def forward(
 
 
 def backward(
-    dy: Tensor,
-    dsum: Tensor | None,
-    x: Tensor,
-    weight: Tensor | None,
-    eps: float,
-    offset: float = 0.0,
-    *,
-    centred: bool,
-    biased: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+    dy: Tensor, dsum: Tensor | None, x: Tensor, weight: Tensor | None, eps: float,
+    offset: float = 0.0, *, centred: bool, biased: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(dx, dweight, dbias), the latter two in float32, of no elements where there is no weight or
     bias; `dsum` is what else flows into `x`. Arguments are checked before."""
     columns = x.shape[-1]

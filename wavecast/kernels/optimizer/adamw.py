@@ -76,18 +76,10 @@ ADAMW = elementwise.flat_kernel(adamw_kernel, instructions=30.0, live_registers=
 
 
 def adamw(
-    param: Tensor,
-    grad: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
-    step: int,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
+    param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, step: int, lr: float,
+    beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.01,
     grad_scale: float = 1.0,
-) -> None:
+) -> None:  # fmt: skip
     """One step of AdamW (decoupled weight decay), in place.
 
     `param` and `grad` are float32, float16 or bfloat16, the moving averages `exp_avg` and
@@ -101,19 +93,10 @@ def adamw(
 
 
 def adamw_master(
-    param: Tensor,
-    master: Tensor,
-    grad: Tensor,
-    exp_avg: Tensor,
-    exp_avg_sq: Tensor,
-    step: int,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
-    grad_scale: float = 1.0,
-) -> None:
+    param: Tensor, master: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, step: int,
+    lr: float, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
+    weight_decay: float = 0.01, grad_scale: float = 1.0,
+) -> None:  # fmt: skip
     """`adamw` with the parameters kept in float32: the step is on `master`, and `param` gets it
     rounded. Raises ArgumentError."""
     numbers = scalars("adamw_master", step, lr, beta1, beta2, eps, weight_decay, grad_scale)

@@ -68,19 +68,10 @@ def adamw_foreach_kernel(
 
 
 def adamw_foreach(
-    params: list[Tensor],
-    masters: list[Tensor],
-    grads: list[Tensor],
-    exp_avgs: list[Tensor],
-    exp_avg_sqs: list[Tensor],
-    step: int,
-    lr: float,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    eps: float = 1e-8,
-    weight_decay: float = 0.01,
-    grad_scale: float = 1.0,
-) -> None:
+    params: list[Tensor], masters: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor], step: int, lr: float, beta1: float = 0.9, beta2: float = 0.999,
+    eps: float = 1e-8, weight_decay: float = 0.01, grad_scale: float = 1.0,
+) -> None:  # fmt: skip
     """`adamw` of every tensor in a list, bit by bit, or, where `masters` is not empty,
     `adamw_master`; in one launch for each pair of dtypes.
 
@@ -110,11 +101,9 @@ def adamw_foreach(
 
 
 def _launch(
-    group: Sequence[tuple[Tensor, ...]],
-    dtypes: Sequence[torch.dtype],
-    master: bool,
+    group: Sequence[tuple[Tensor, ...]], dtypes: Sequence[torch.dtype], master: bool,
     numbers: dict[str, float],
-) -> None:
+) -> None:  # fmt: skip
     entries = tuple((*(one.data_ptr() for one in own), own[0].numel()) for own in group)
     table, chunks = _table(entries, group[0][0].device)
     moved = 12 if master else 8 + dtypes[0].itemsize

@@ -126,40 +126,32 @@ def _pair(
 ) -> tuple[Operator, Operator]:
     """An activation and its gradient, each size with every one of `options`."""
 
-    def each(given: tuple[Sizes, ...]) -> tuple[Sizes, ...]:
+    def each(*rows: tuple[Any, ...]) -> tuple[Sizes, ...]:
+        given = sizes("rows columns dtype", *rows)
         return tuple({**one, **option} for one in given for option in options or ({},))
 
-    shared: dict[str, Any] = {
-        "cases": each(sizes("rows columns dtype", (3, 300, "bfloat16"), (5, 701, "float32"))),
-        "thorough": each(sizes("rows columns dtype", (33, 64, "float16"))),
-        "shapes": each(sizes("rows columns dtype", (8192, 16384, "bfloat16"))),
-    }
     name = forward.__name__
-    return (
-        Operator(
-            summary=summary,
-            call=forward,
-            reference=reference(name),
-            tensors=TENSORS,
-            inputs=TENSORS.inputs(x=normal(2.0)),
-            flops=vector_flops(5.0, "rows", "columns"),
-            gradient=derivative.by_operator(
-                forward, f"{name}_backward", grads=("dy",), of=("x",),
-                saved=("x", "approximate") if options else ("x",),
-            ),
-            **shared,
+    operator = Operator(
+        summary=summary,
+        call=forward,
+        reference=reference(name),
+        inputs=TENSORS.inputs(x=normal(2.0)),
+        flops=vector_flops(5.0, "rows", "columns"),
+        gradient=derivative.by_operator(
+            forward, backward.__name__, grads=("dy",), of=("x",),
+            saved=("x", "approximate") if options else ("x",),
         ),
-        Operator(
-            summary=f"gradient of {name}",
-            call=backward,
-            reference=backward_reference(name),
-            tensors=BACKWARD_TENSORS,
-            inputs=BACKWARD_TENSORS.inputs(x=normal(2.0)),
-            flops=vector_flops(10.0, "rows", "columns"),
-            gradient=derivative.by_reference(backward_reference(name)),
-            **shared,
-        ),
+        cases=each((3, 300, "bfloat16"), (5, 701, "float32")),
+        thorough=each((33, 64, "float16")),
+        shapes=each((8192, 16384, "bfloat16")),
     )  # fmt: skip
+    return operator, derivative.operator(
+        operator,
+        backward,
+        reference=backward_reference(name),
+        inputs=BACKWARD_TENSORS.inputs(x=normal(2.0)),
+        flops=vector_flops(10.0, "rows", "columns"),
+    )
 
 
 OPERATORS = (
@@ -168,8 +160,7 @@ OPERATORS = (
         gelu,
         gelu_backward,
         "Gaussian error linear unit, by the error function or tanh",
-        {"approximate": "none"},
-        {"approximate": "tanh"},
+        *({"approximate": "none"}, {"approximate": "tanh"}),
     ),
     *_pair(relu_squared, relu_squared_backward, "max(x, 0)²"),
 )

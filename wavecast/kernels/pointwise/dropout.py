@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, random
-from wavecast.kernels.describe import Gradient, Operator, Signature, sizes, vector_flops, widened
+from wavecast.kernels import checks, derivative, random
+from wavecast.kernels.describe import Operator, Signature, sizes, vector_flops, widened
 from wavecast.kernels.pointwise import elementwise
 
 ROUNDS = 7
@@ -102,45 +102,36 @@ def dropout_add_reference(x, residual, p, seed):
     return (dropped + residual.to(dropped.dtype)).to(x.dtype).contiguous()
 
 
-def _setup(ctx, inputs, output) -> None:
-    ctx.p, ctx.seed = inputs[-2:]
-    ctx.dtypes = tuple(tensor.dtype for tensor in inputs[:-2])
-
-
-def _gradient(ctx, dy):
-    dx = torch.ops.wavecast.dropout(dy, ctx.p, ctx.seed)
-    return dx.to(ctx.dtypes[0]), *(dy.to(dtype) for dtype in ctx.dtypes[1:]), None, None
-
-
 def _inputs(tensors: Signature) -> Any:
     return lambda make, p=0.1, seed=42, **sizes: tensors.inputs()(make, p=p, seed=seed, **sizes)
 
-
-_CASES = sizes(
-    "rows columns dtype p seed", (3, 301, "float32"), (5, 700, "bfloat16", 0.5, 2**40 + 3)
-)
-_THOROUGH = sizes(
-    "rows columns dtype p seed",
-    *((33, 65, "float16", 0.25, -1), (2, 99, "bfloat16", 0.0, 1), (2, 99, "bfloat16", 1.0, 16)),
-)
-_SHAPES = sizes("rows columns dtype", (8192, 8192, "bfloat16"))
 
 OPERATORS = tuple(
     Operator(
         summary=summary,
         call=call,
-        reference=reference,
-        tensors=tensors,
         inputs=_inputs(tensors),
         flops=vector_flops(len(tensors.arguments), "rows", "columns"),
         batch=None,  # the random numbers depend on the index of an element in the whole tensor
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        gradient=Gradient(_setup, _gradient),
+        cases=sizes(
+            "rows columns dtype p seed", (3, 301, "float32"), (5, 700, "bfloat16", 0.5, 2**40 + 3)
+        ),
+        thorough=sizes(
+            "rows columns dtype p seed",
+            *(
+                (33, 65, "float16", 0.25, -1),
+                (2, 99, "bfloat16", 0.0, 1),
+                (2, 99, "bfloat16", 1.0, 16),
+            ),
+        ),
+        shapes=sizes("rows columns dtype", (8192, 8192, "bfloat16")),
+        gradient=derivative.linear(
+            call,
+            lambda dy, p, seed: {"x": torch.ops.wavecast.dropout(dy, p, seed), "residual": dy},
+        ),
     )
-    for call, reference, tensors, summary in (
-        (dropout, dropout_reference, TENSORS, "zeros at random, the same again from the same seed"),
-        (dropout_add, dropout_add_reference, ADD_TENSORS, "dropout and a residual added"),
+    for call, tensors, summary in (
+        (dropout, TENSORS, "zeros at random, the same again from the same seed"),
+        (dropout_add, ADD_TENSORS, "dropout and a residual added"),
     )
 )

@@ -7,15 +7,15 @@ instructions on each, are enough to rank the configurations.
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
 
 from wavecast.kernels import choice
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature
 
 WIDEST = 2048
 """Elements of a row that a program takes at most."""
-_LARGE = 1 << 21
+_WARPS = f"(1, 2, 4) if {{}} < {1 << 21} else (4, 8)"
+"""Workgroups of one wave spread small tensors; for large ones they are too many to start."""
 _PER_LANE = (4, 64)
 """Elements of a program per lane, at least (16 bytes of float32) and at most."""
 _LIVE_REGISTERS = 96
@@ -23,20 +23,11 @@ _LIVE_REGISTERS = 96
 
 
 def flat_kernel(
-    function: Any,
-    *,
-    instructions: float,
-    live_registers: float,
-    widest: int = 8192,
+    function: Any, *, instructions: float, live_registers: float, widest: int = 8192,
     narrowest: int = 256,
-) -> KernelSpec:
+) -> KernelSpec:  # fmt: skip
     """A kernel over `problem["count"]` elements in `BLOCK`s, which moves `problem["read"]` and
     `problem["written"]` bytes per element (`problem["mixed"]`: of tensors with several dtypes)."""
-
-    def axes(problem: Problem, device: Device) -> Axes:
-        most = max(narrowest, triton.next_power_of_2(problem["count"]))
-        blocks = tuple(b for b in _powers(narrowest, widest) if b <= most)
-        return {"BLOCK": blocks, "num_warps": _warps(problem["count"])}
 
     def fits(problem: Problem, settings: Settings, device: Device) -> bool:
         lanes = settings["num_warps"] * device.wave_lanes
@@ -44,10 +35,14 @@ def flat_kernel(
             return False  # tensors of several dtypes have one layout only where lanes take 4 each
         return _sensible(settings["BLOCK"], lanes, live_registers)
 
+    blocks = _powers(narrowest, widest)
     return KernelSpec.streaming(
         function,
         grid="cdiv(count, BLOCK)",
-        axes=axes,
+        axes={
+            "BLOCK": f"up_to(max({narrowest}, next_power_of_2(count)), {blocks})",
+            "num_warps": _WARPS.format("count"),
+        },
         fits=fits,
         read="count * read",
         written="count * written",
@@ -63,15 +58,6 @@ def row_kernel(
 ) -> KernelSpec:
     """As `flat_kernel`, over `rows` x `columns` elements in tiles of `ROWS` x `BLOCK`."""
 
-    def axes(problem: Problem, device: Device) -> Axes:
-        columns = triton.next_power_of_2(problem["columns"])
-        blocks = tuple(b for b in _powers(64, WIDEST) if b <= columns) or (columns,)
-        return {
-            "BLOCK": blocks[-4:],
-            "ROWS": (1, 2, 4, 8, 16) if blocks[-1] < WIDEST else (1, 2, 4),
-            "num_warps": _warps(problem["rows"] * problem["columns"]),
-        }
-
     def fits(problem: Problem, settings: Settings, device: Device) -> bool:
         lanes = settings["num_warps"] * device.wave_lanes
         return _sensible(settings["ROWS"] * settings["BLOCK"], lanes, live_registers)
@@ -79,7 +65,11 @@ def row_kernel(
     return KernelSpec.streaming(
         function,
         grid="cdiv(rows, ROWS) * cdiv(columns, BLOCK)",
-        axes=axes,
+        axes={
+            "BLOCK": f"up_to(next_power_of_2(columns), {_powers(64, WIDEST)})[-4:]",
+            "ROWS": f"(1, 2, 4, 8, 16) if columns <= {WIDEST // 2} else (1, 2, 4)",
+            "num_warps": _WARPS.format("rows * columns"),
+        },
         fits=fits,
         read="rows * columns * read",
         written="rows * columns * written",
@@ -123,13 +113,9 @@ def bytes_of(*tensors: Tensor | None) -> int:
     return sum(tensor.element_size() for tensor in tensors if tensor is not None)
 
 
-def _warps(elements: int) -> tuple[int, ...]:
-    """Workgroups of one wave spread small tensors; for large ones they are too many to start."""
-    return (1, 2, 4) if elements < _LARGE else (4, 8)
-
-
-def _powers(low: int, high: int) -> list[int]:
-    return [1 << power for power in range(low.bit_length() - 1, high.bit_length())]
+def _powers(low: int, high: int) -> str:
+    """Powers of two, as the values that `up_to` takes."""
+    return ", ".join(str(1 << n) for n in range(low.bit_length() - 1, high.bit_length()))
 
 
 def _sensible(elements: int, lanes: int, live: float) -> bool:

@@ -6,7 +6,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative, describe
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, sizes, widened
+from wavecast.kernels.describe import KernelSpec, sizes, widened
 from wavecast.kernels.pointwise import elementwise
 from wavecast.kernels.strides import rows_of
 
@@ -75,21 +75,16 @@ def embedding_backward_kernel(
         tl.store(ptrs + offs_n, acc.to(dweight_ptr.dtype.element_ty), mask=mask)
 
 
-def _backward_axes(problem: Problem, device: Device) -> Axes:
-    columns = max(64, min(triton.next_power_of_2(problem["columns"]), elementwise.WIDEST))
-    return {
-        "BLOCK": [b for b in (64, 256, 512, 1024, 2048) if b <= columns],
-        "num_warps": (1, 2, 4),
-    }
-
-
 EMBEDDING = elementwise.row_kernel(
     embedding_kernel, instructions=4.0, live_registers=1.0, strides={"weight": "stride"}
 )
 BACKWARD = KernelSpec.streaming(
     embedding_backward_kernel,
     grid="rows * cdiv(columns, BLOCK)",
-    axes=_backward_axes,
+    axes={
+        "BLOCK": "up_to(max(64, next_power_of_2(columns)), 64, 256, 512, 1024, 2048)",
+        "num_warps": (1, 2, 4),
+    },
     read="rows * columns * read",
     written="rows * columns * read",
     elements="BLOCK",
@@ -171,18 +166,6 @@ def _check_padding(operator: str, padding: int, vocabulary: int) -> None:
     checks.require(padding < max(vocabulary, 1), operator, message)
 
 
-def _setup(ctx, inputs, output) -> None:
-    weight, indices, ctx.padding = inputs
-    ctx.save_for_backward(indices)
-    ctx.vocabulary = weight.shape[0]
-
-
-def _gradient(ctx, dy):
-    (indices,) = ctx.saved_tensors
-    call = torch.ops.wavecast.embedding_backward
-    return call(dy, indices, ctx.vocabulary, ctx.padding), None, None
-
-
 def _inputs(make, tokens, vocabulary, columns, dtype, padding=-1):
     indices = make.integers((tokens,), 0, vocabulary)
     weight = make.normal((vocabulary, columns), dtype)
@@ -207,29 +190,29 @@ def _backward_work(tokens, vocabulary, columns, dtype, **_):
 
 
 _NAMES = "tokens vocabulary columns dtype padding"
-_SHAPES = sizes(_NAMES, (8192, 128256, 4096, "bfloat16"))
 _CASES = sizes(_NAMES, (70, 50, 300, "bfloat16"), (3, 11, 2500, "float16"))
 
-OPERATORS = (
-    describe.Operator(
-        summary="rows of a table by index",
-        call=embedding,
-        inputs=_inputs,
-        work=_work,
-        batch=describe.Batch(("indices",)),
-        cases=sizes(_NAMES, (13, 7, 37, "float32", -1)) + _CASES,
-        shapes=_SHAPES,
-        gradient=describe.Gradient(_setup, _gradient),
+EMBEDDING_OPERATOR = describe.Operator(
+    summary="rows of a table by index",
+    call=embedding,
+    inputs=_inputs,
+    work=_work,
+    batch=describe.Batch(("indices",)),
+    cases=sizes(_NAMES, (13, 7, 37, "float32", -1)) + _CASES,
+    shapes=sizes(_NAMES, (8192, 128256, 4096, "bfloat16")),
+    gradient=derivative.by_operator(
+        embedding, "embedding_backward", grads=("dy",), of=("weight",),
+        saved=("indices", "padding_idx"), vocabulary=lambda weight, **_: weight.shape[0],
     ),
-    describe.Operator(
-        summary="gradient of a table of embeddings",
-        call=embedding_backward,
-        gradient=derivative.by_reference(embedding_backward_reference),
-        inputs=_backward_inputs,
-        work=_backward_work,
-        cases=sizes(_NAMES, (13, 7, 37, "float32", 3)) + _CASES,
-        shapes=_SHAPES,
-        tolerance=describe.Tolerance(ulps=1.0, accumulated=1e-5),
-        notes="Sorts the indices; besides the rows that occur, zeros are written to the table.",
-    ),
+)  # fmt: skip
+BACKWARD_OPERATOR = derivative.operator(
+    EMBEDDING_OPERATOR,
+    embedding_backward,
+    summary="gradient of a table of embeddings",
+    inputs=_backward_inputs,
+    work=_backward_work,
+    cases=sizes(_NAMES, (13, 7, 37, "float32", 3)) + _CASES,
+    tolerance=describe.Tolerance(ulps=1.0, accumulated=1e-5),
+    notes="Sorts the indices; besides the rows that occur, zeros are written to the table.",
 )
+OPERATORS = (EMBEDDING_OPERATOR, BACKWARD_OPERATOR)

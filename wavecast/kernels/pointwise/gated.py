@@ -213,74 +213,50 @@ def _backward_inputs(make, rows, columns, dtype, **options):
     return {"dy": dy, **inputs(make, rows, columns, dtype, **options)}
 
 
-_SHAPES = sizes("rows columns dtype", (8192, 14336, "bfloat16"), (64, 14336, "bfloat16"))
-
-
 def _pair(
-    calls: tuple[Callable[..., Any], Callable[..., Any]],
-    references: tuple[Callable[..., Any], Callable[..., Any]],
-    summary: str,
-    *options: Sizes,
+    forward: Callable[..., Any], backward: Callable[..., Any], summary: str, *options: Sizes
 ) -> tuple[Operator, Operator]:
     """A gated activation and its gradients, each size with every one of `options`."""
 
-    def each(given: tuple[Sizes, ...]) -> tuple[Sizes, ...]:
+    def each(names: str, *rows: tuple[Any, ...]) -> tuple[Sizes, ...]:
+        given = sizes(names, *rows)
         return tuple({**one, **option} for one in given for option in options or ({},))
 
-    shared: dict[str, Any] = {
-        "cases": each(
-            sizes(
-                "rows columns dtype pair",
-                *((5, 37, "float32"), (3, 300, "bfloat16"), (2, 2500, "bfloat16", True)),
-            )
+    operator = Operator(
+        summary=summary,
+        call=forward,
+        tensors=TENSORS,
+        inputs=inputs,
+        work=streamed(2, 1, 6.0),
+        batch=Batch(("x", "up")),
+        cases=each(
+            "rows columns dtype pair",
+            *((5, 37, "float32"), (3, 300, "bfloat16"), (2, 2500, "bfloat16", True)),
         ),
-        "thorough": each(
-            sizes("rows columns dtype pair", (33, 64, "float16"), (17, 129, "float32", True))
-        ),
-    }
-    name = calls[0].__name__
-    return (
-        Operator(
-            summary=summary,
-            call=calls[0],
-            reference=references[0],
-            tensors=TENSORS,
-            inputs=inputs,
-            work=streamed(2, 1, 6.0),
-            batch=Batch(("x", "up")),
-            shapes=each(_SHAPES),
-            gradient=derivative.by_operator(
-                calls[0], f"{name}_backward", grads=("dy",), of=("x", "up"),
-                saved=("x", "up", "approximate") if options else ("x", "up"),
-            ),
-            **shared,
-        ),
-        Operator(
-            summary=f"gradients of {name}",
-            call=calls[1],
-            reference=references[1],
-            tensors=BACKWARD_TENSORS,
-            gradient=derivative.by_reference(references[1]),
-            inputs=_backward_inputs,
-            work=streamed(3, 2, 12.0),
-            batch=Batch(("dy", "x", "up"), unless=lambda up=None, **_: up is None),
-            shapes=each(_SHAPES[:1]),
-            **shared,
+        thorough=each("rows columns dtype pair", (33, 64, "float16"), (17, 129, "float32", True)),
+        shapes=each("rows columns dtype", (8192, 14336, "bfloat16"), (64, 14336, "bfloat16")),
+        gradient=derivative.by_operator(
+            forward, backward.__name__, grads=("dy",), of=("x", "up"),
+            saved=("x", "up", "approximate") if options else ("x", "up"),
         ),
     )  # fmt: skip
+    return operator, derivative.operator(
+        operator,
+        backward,
+        tensors=BACKWARD_TENSORS,
+        inputs=_backward_inputs,
+        work=streamed(3, 2, 12.0),
+        batch=Batch(("dy", "x", "up"), unless=lambda up=None, **_: up is None),
+        shapes=operator.shapes[: max(1, len(options))],
+    )
 
 
 OPERATORS = (
+    *_pair(silu_mul, silu_mul_backward, "SwiGLU: silu(gate) · up"),
     *_pair(
-        (silu_mul, silu_mul_backward),
-        (silu_mul_reference, silu_mul_backward_reference),
-        "SwiGLU: silu(gate) · up",
-    ),
-    *_pair(
-        (gelu_mul, gelu_mul_backward),
-        (gelu_mul_reference, gelu_mul_backward_reference),
+        gelu_mul,
+        gelu_mul_backward,
         "GeGLU: gelu(gate) · up",
-        {"approximate": "none"},
-        {"approximate": "tanh"},
+        *({"approximate": "none"}, {"approximate": "tanh"}),
     ),
 )

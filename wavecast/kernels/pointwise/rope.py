@@ -1,6 +1,7 @@
 """Rotary position embedding of queries and keys in one launch, and its inverse, the gradient."""
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, derivative, describe
-from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
+from wavecast.kernels.describe import Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.strides import adjacent
 
 TENSORS = describe.Signature(
@@ -107,12 +108,6 @@ def rope_kernel(
             )  # fmt: skip
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
-    heads = tuple(heads for heads in (1, 2, 4, 8, 16, 32, 64) if heads <= most)
-    return {"HEADS": heads, "PARTS": (1, 2, 4, 8), "num_warps": (1, 2, 4)}
-
-
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     elements = settings["HEADS"] * triton.next_power_of_2(problem["dim"])
     most = triton.next_power_of_2(max(problem["q_heads"], problem["k_heads"]))
@@ -151,7 +146,11 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
 ROPE = describe.KernelSpec(
     function=rope_kernel,
     grid="tokens * PARTS",
-    axes=_axes,
+    axes={
+        "HEADS": "up_to(next_power_of_2(max(q_heads, k_heads)), 1, 2, 4, 8, 16, 32, 64)",
+        "PARTS": (1, 2, 4, 8),
+        "num_warps": (1, 2, 4),
+    },
     fits=_fits,
     demand=_demand,
     strides={
@@ -165,15 +164,9 @@ ROPE = describe.KernelSpec(
 
 
 def rope(
-    q: Tensor,
-    k: Tensor,
-    cos: Tensor,
-    sin: Tensor,
-    positions: Tensor | None = None,
-    interleaved: bool = False,
-    inverse: bool = False,
-    sections: list[int] | None = None,
-) -> tuple[Tensor, Tensor]:
+    q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, positions: Tensor | None = None,
+    interleaved: bool = False, inverse: bool = False, sections: list[int] | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Rotary position embedding of queries [..., q_heads, dim] and keys [..., k_heads, dim].
 
     `cos` and `sin` are [positions, rotary / 2]; the first `rotary` dimensions of each head are
@@ -328,8 +321,8 @@ def _work(tokens, q_heads, k_heads, dim, dtype, rotary=0, batch=0, **_):
     return describe.Work({"vector_fp32": 3.0 * elements}, size + tables, size, "formula", "formula")
 
 
-_CASE = {"tokens": 5, "q_heads": 3, "k_heads": 2, "dim": 20, "dtype": "float32"}
-_LARGE = {"tokens": 8192, "q_heads": 32, "k_heads": 8, "dim": 128, "dtype": "bfloat16"}
+_case = partial(dict, tokens=5, q_heads=3, k_heads=2, dim=20, dtype="float32")
+_large = partial(dict, tokens=8192, q_heads=32, k_heads=8, dim=128, dtype="bfloat16")
 
 
 def _no_rows(q, positions=None, sections=None, **_) -> bool:
@@ -347,21 +340,21 @@ OPERATORS = (
         work=_work,
         batch=describe.Batch(("q", "k", "positions"), unless=_no_rows),
         cases=(
-            {**_CASE, "rotary": 12, "interleaved": True},
-            {**_CASE, "tokens": 7, "q_heads": 12, "dim": 64, "dtype": "bfloat16"},
-            {**_CASE, "batch": 2, "given": False, "rotary": 16, "inverse": True},
-            {**_CASE, "dim": 48, "sections": (6, 10, 8), "dtype": "float16"},
+            _case(rotary=12, interleaved=True),
+            _case(tokens=7, q_heads=12, dim=64, dtype="bfloat16"),
+            _case(batch=2, given=False, rotary=16, inverse=True),
+            _case(dim=48, sections=(6, 10, 8), dtype="float16"),
         ),
         thorough=(
-            {**_CASE, "q_heads": 9, "dim": 128, "dtype": "bfloat16", "interleaved": True},
-            {**_CASE, "dim": 48, "sections": (6, 10, 8), "interleaved": True, "inverse": True},
-            {**_CASE, "k_heads": 1, "dim": 64, "table": "bfloat16", "dtype": "bfloat16"},
-            {**_CASE, "dim": 192, "rotary": 64, "dtype": "bfloat16", "given": False},
+            _case(q_heads=9, dim=128, dtype="bfloat16", interleaved=True),
+            _case(dim=48, sections=(6, 10, 8), interleaved=True, inverse=True),
+            _case(k_heads=1, dim=64, table="bfloat16", dtype="bfloat16"),
+            _case(dim=192, rotary=64, dtype="bfloat16", given=False),
         ),
         shapes=(
-            _LARGE,
-            {**_LARGE, "interleaved": True},
-            {**_LARGE, "tokens": 64},
+            _large(),
+            _large(interleaved=True),
+            _large(tokens=64),
         ),
         gradient=describe.Gradient(_setup, _gradient),
     ),

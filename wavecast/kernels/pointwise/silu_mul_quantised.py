@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe, gpu
-from wavecast.kernels.describe import Axes, Device, Problem, Sizes, sizes, widened
+from wavecast.kernels.describe import Sizes, sizes, widened
 from wavecast.kernels.pointwise import gated
 from wavecast.kernels.pointwise.functions import activated
 from wavecast.kernels.quantise import formats
@@ -98,22 +98,16 @@ def silu_mul_group_kernel(
     tl.store(codes_ptr + row[:, None] * columns + column, code, mask=mask)
 
 
-def _token_axes(problem: Problem, device: Device) -> Axes:
-    columns = min(triton.next_power_of_2(problem["columns"]), _WHOLE_ROW)
-    whole = problem["columns"] <= _WHOLE_ROW
-    return {
-        "BLOCK": (columns,) if whole else (1024, 2048, 4096),
-        "num_warps": (1, 2, 4, 8, 16, 32) if device.wave_lanes == 32 else (1, 2, 4, 8, 16),
-    }
-
-
 _PASSES = f"(1 + (columns > {_WHOLE_ROW}))"
 _STRIDES = {"gate": "gate_stride", "up": "up_stride"}
 TOKEN = formats.codes_kernel(
     silu_mul_token_kernel,
     gaps=False,
     grid="rows",
-    axes=_token_axes,
+    axes={
+        "BLOCK": f"(next_power_of_2(columns),) if columns <= {_WHOLE_ROW} else (1024, 2048, 4096)",
+        "num_warps": "(1, 2, 4, 8, 16, 32) if wave_lanes == 32 else (1, 2, 4, 8, 16)",
+    },
     fits="BLOCK <= 32 * lanes",  # more elements in a lane leave too few waves to hide their loads
     read=f"2 * rows * columns * bytes * {_PASSES}",
     written="rows * columns",
@@ -139,10 +133,7 @@ GROUP = formats.codes_kernel(
 
 
 def silu_mul_quantised(
-    x: Tensor,
-    up: Tensor | None = None,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-    group: int = 0,
+    x: Tensor, up: Tensor | None = None, dtype: torch.dtype = torch.float8_e4m3fn, group: int = 0
 ) -> tuple[Tensor, Tensor]:
     """`silu_mul(x, up)` of float32 precision in fp8: `silu(gate) · up ≈ codes.float() * scale`.
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavecast.kernels.describe import Sizes, Work, streamed
+from wavecast.kernels.describe import Operator, Sizes, Work, streamed
 
 
 def same_codes(got: Sequence[Tensor], expected: Sequence[Tensor], sizes: Sizes) -> str:
@@ -40,6 +40,30 @@ def blocks_of(x: Tensor, size: int) -> Tensor:
 def with_format(to: str, *given: Sizes) -> tuple[Sizes, ...]:
     """Sizes of calls, each with the format `to` to quantise to."""
     return tuple({**one, "to": to} for one in given)
+
+
+def operators(
+    fp8: Callable[..., Any], int8: Callable[..., Any], summary: str, cases: tuple[Sizes, ...],
+    thorough: tuple[Sizes, ...], shapes: tuple[Sizes, ...], **shared: Any,
+) -> tuple[Operator, Operator]:  # fmt: skip
+    """Quantisation to fp8, with `thorough` in addition to four `cases` of three formats, and to
+    int8. `summary` has {} where the format is."""
+    of_fp8 = Operator(
+        summary=summary.format("fp8"),
+        call=fp8,
+        cases=(
+            *with_format("float8_e4m3fn", *cases[:2]),
+            *with_format("float8_e4m3fnuz", cases[2]),
+            *with_format("float8_e5m2", cases[3]),
+        ),
+        thorough=thorough,
+        shapes=(*with_format("float8_e4m3fn", *shapes), *with_format("float8_e4m3fnuz", *shapes)),
+        compare=same_codes,
+        **shared,
+    )
+    summary = summary.format("int8")
+    int8_only = {"call": int8, "cases": cases, "shapes": shapes, "compare": same_codes}
+    return of_fp8, Operator(summary=summary, **int8_only, **shared)
 
 
 def work(written: Callable[..., float]) -> Callable[..., Work]:

@@ -4,13 +4,15 @@ Codes are found by integer arithmetic that rounds to nearest, ties to even, as P
 targets that have conversion instructions for a format use those.
 """
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
 import triton
 import triton.language as tl
 
+from wavecast.dtypes import Encoding, lookup
 from wavecast.kernels import checks, describe
 from wavecast.kernels.describe import Demand, Device, Problem, Settings, coefficient
 
@@ -29,29 +31,16 @@ LEAST: Final = 2.0**-100
 """The least absolute maximum a scale is made of, so that no scale is zero or denormal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """`mantissa` bits, exponent `bias` and greatest finite value; `unsigned_zero`: the code of a
-    negative zero is NaN instead. `wide` is the exponent of the greatest power of two."""
-
-    name: str
-    mantissa: int
-    bias: int
-    most: float
-    wide: int
-    unsigned_zero: bool = False
+def encoding(name: str) -> Encoding:
+    """The bits of a format: `e2m1`, or the name of one of 8 bits."""
+    found = lookup("float4_e2m1fn" if name == "e2m1" else f"float8_{name}").encoding
+    assert found is not None
+    return found
 
 
-FORMATS: Final = {
-    one.name: one
-    for one in (
-        Format("e4m3fn", 3, 7, 448.0, 8),
-        Format("e4m3fnuz", 3, 8, 240.0, 7, True),
-        Format("e5m2", 2, 15, 57344.0, 15),
-        Format("e5m2fnuz", 2, 16, 57344.0, 15, True),
-        Format("e2m1", 1, 1, 6.0, 2),
-    )
-}
+def largest_power(name: str) -> int:
+    """The exponent of the greatest power of two in a format."""
+    return int(math.log2(encoding(name).largest))
 
 
 def native(name: str, device: Device) -> bool:
@@ -69,19 +58,13 @@ def conversion(name: str, device: Device) -> str:
 
 def constants(name: str, device: Device) -> dict[str, Any]:
     """What the kernels take to find codes of a format on a device."""
-    form = FORMATS[name]
-    return {
-        "KIND": name,
-        "MANTISSA": form.mantissa,
-        "BIAS": form.bias,
-        "MOST": form.most,
-        "NATIVE": conversion(name, device),
-    }
+    bits = {"MANTISSA": encoding(name).mantissa, "BIAS": encoding(name).bias}
+    return {"KIND": name, **bits, "MOST": most_of(name), "NATIVE": conversion(name, device)}
 
 
 def most_of(kind: str) -> float:
-    """The greatest value of an fp8 format, or of `int8`."""
-    return 127.0 if kind == "int8" else FORMATS[kind].most
+    """The greatest value of a format, or of `int8`."""
+    return 127.0 if kind == "int8" else encoding(kind).largest
 
 
 def rounding(kind: str, device: Device) -> dict[str, Any]:

@@ -66,10 +66,7 @@ GROUP = formats.codes_kernel(
 
 @TENSORS.checked
 def quantise_fp8_group(
-    x: Tensor,
-    dtype: torch.dtype = torch.float8_e4m3fn,
-    group: int = 128,
-    powers: bool = False,
+    x: Tensor, dtype: torch.dtype = torch.float8_e4m3fn, group: int = 128, powers: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Groups of columns in fp8, each with its own scale.
 

@@ -12,13 +12,12 @@ from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.quantise import common, formats
 from wavecast.kernels.quantise.common import with_format
 from wavecast.kernels.quantise.formats import codes_of, sizes_of
+from wavecast.kernels.quantise.widen import FP4
 from wavecast.kernels.strides import rows_of
 
 BLOCK = 32
 """Elements that share a scale."""
 _ELEMENTS = (torch.float8_e4m3fn, torch.float8_e5m2)
-_FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-"""The values of the codes of e2m1 without sign."""
 TENSORS = describe.Signature("x: [..., columns] float")
 
 
@@ -89,11 +88,11 @@ def quantise_mxfp4(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def quantise_mxfp4_reference(x):
     """By comparison with the midpoints between values."""
-    scaled, scale = _scaled(x, formats.FORMATS["e2m1"].wide)
+    scaled, scale = _scaled(x, formats.largest_power("e2m1"))
     size = scaled.abs()
     code = torch.zeros_like(scaled, dtype=torch.uint8)
     for lower in range(7):
-        middle = (_FP4[lower] + _FP4[lower + 1]) / 2
+        middle = (FP4[lower] + FP4[lower + 1]) / 2
         above = size >= middle if lower % 2 else size > middle
         code = code + above.to(torch.uint8)
     code = code + 8 * torch.signbit(scaled).to(torch.uint8)
@@ -121,7 +120,7 @@ def quantise_mxfp8(x: Tensor, dtype: torch.dtype = torch.float8_e4m3fn) -> tuple
 def quantise_mxfp8_reference(x, dtype=torch.float8_e4m3fn):
     """By PyTorch's cast."""
     most = torch.finfo(dtype).max
-    scaled, scale = _scaled(x, formats.FORMATS[formats.FP8[dtype]].wide)
+    scaled, scale = _scaled(x, formats.largest_power(formats.FP8[dtype]))
     return scaled.clamp(-most, most).to(dtype).contiguous(), scale
 
 
@@ -148,7 +147,7 @@ def _quantise(x: Tensor, codes: Tensor, kind: str) -> Tensor:
     problem = {"groups": scale.numel(), "bytes": x.element_size(), "kind": kind}
     given = {"x": rows_of(x), "codes": codes, "scale": scale}
     shape = {"count": scale.numel(), "columns": columns, "blocks_per_row": blocks_per_row}
-    constants = {"LARGEST": formats.FORMATS[kind].wide, **formats.constants(kind, gpu.launching())}
+    constants = {"LARGEST": formats.largest_power(kind), **formats.constants(kind, gpu.launching())}
     choice.run(MX, problem, **given, **shape, **constants)
     return scale
 

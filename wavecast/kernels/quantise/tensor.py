@@ -1,7 +1,6 @@
 """Quantisation with one scale for a whole tensor, given or found: fp8 and int8."""
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 import triton
@@ -206,41 +205,24 @@ _CASES = sizes(
     *((5, 300, "bfloat16"), (3, 17, "float32", True)),
     *((33, 640, "float16"), (9, 1001, "bfloat16", True)),
 )
-_SHAPES = sizes(
-    "rows columns dtype static",
-    *((8192, 4096, "bfloat16", True), (8192, 4096, "bfloat16"), (64, 7168, "bfloat16")),
-)
-_SHARED: dict[str, Any] = {
-    "tensors": TENSORS,
-    "inputs": _inputs,
-    "work": _work,
-    "exact": ("x", "scale"),
-    "compare": common.same_codes,
-}
 
-OPERATORS = (
-    describe.Operator(
-        summary="a tensor in fp8 with one scale, given or found",
-        call=quantise_fp8_tensor,
-        cases=(
-            *with_format("float8_e4m3fn", *_CASES[:2]),
-            *with_format("float8_e4m3fnuz", _CASES[2]),
-            *with_format("float8_e5m2", _CASES[3]),
-        ),
-        thorough=(
-            *with_format("float8_e4m3fnuz", *_CASES[:2], _CASES[3]),
-            *with_format("float8_e5m2", *_CASES[:3]),
-            *with_format("float8_e5m2fnuz", *_CASES),
-            *with_format("float8_e4m3fn", *_CASES[2:]),
-        ),
-        shapes=(*with_format("float8_e4m3fn", *_SHAPES), *with_format("float8_e4m3fnuz", *_SHAPES)),
-        **_SHARED,
+OPERATORS = common.operators(
+    quantise_fp8_tensor,
+    quantise_int8_tensor,
+    "a tensor in {} with one scale, given or found",
+    cases=_CASES,
+    thorough=(
+        *with_format("float8_e4m3fnuz", *_CASES[:2], _CASES[3]),
+        *with_format("float8_e5m2", *_CASES[:3]),
+        *with_format("float8_e5m2fnuz", *_CASES),
+        *with_format("float8_e4m3fn", *_CASES[2:]),
     ),
-    describe.Operator(
-        summary="a tensor in int8 with one scale, given or found",
-        call=quantise_int8_tensor,
-        cases=_CASES,
-        shapes=_SHAPES,
-        **_SHARED,
+    shapes=sizes(
+        "rows columns dtype static",
+        *((8192, 4096, "bfloat16", True), (8192, 4096, "bfloat16"), (64, 7168, "bfloat16")),
     ),
+    tensors=TENSORS,
+    inputs=_inputs,
+    work=_work,
+    exact=("x", "scale"),
 )

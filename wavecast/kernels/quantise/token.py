@@ -1,14 +1,12 @@
 """Quantisation with a scale per row: fp8 and int8."""
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import choice, describe, gpu
-from wavecast.kernels.describe import Axes, Device, Problem, sizes, widened
+from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.quantise import common, formats
 from wavecast.kernels.quantise.common import with_format
 from wavecast.kernels.quantise.formats import codes_of, integers_of, sizes_of
@@ -68,21 +66,15 @@ def quantise_token_kernel(
             tl.store(codes_ptrs + start, code, mask=mask)
 
 
-def _axes(problem: Problem, device: Device) -> Axes:
-    columns = min(triton.next_power_of_2(problem["columns"]), _WHOLE_ROW)
-    whole = problem["columns"] <= _WHOLE_ROW
-    return {
-        "BLOCK": (columns,) if whole else (1024, 2048, 4096),
-        "ROWS": (1, 2, 4, 8) if columns <= 1024 else (1,),
-        "num_warps": (1, 2, 4, 8, 16, 32) if device.wave_lanes == 32 else (1, 2, 4, 8, 16),
-    }
-
-
 _PASSES = f"(1 + (columns > {_WHOLE_ROW}))"
 TOKEN = formats.codes_kernel(
     quantise_token_kernel,
     grid="cdiv(rows, ROWS)",
-    axes=_axes,
+    axes={
+        "BLOCK": f"(next_power_of_2(columns),) if columns <= {_WHOLE_ROW} else (1024, 2048, 4096)",
+        "ROWS": "(1, 2, 4, 8) if columns <= 1024 else (1,)",
+        "num_warps": "(1, 2, 4, 8, 16, 32) if wave_lanes == 32 else (1, 2, 4, 8, 16)",
+    },
     read=f"rows * columns * bytes * {_PASSES}",
     written="rows * columns",
     elements="ROWS * BLOCK",
@@ -140,13 +132,9 @@ def _scaled(x: Tensor, most: float) -> tuple[Tensor, Tensor]:
 
 
 def per_row(
-    operator: str,
-    x: Tensor,
-    dtype: torch.dtype,
-    kind: str,
-    owners: Tensor | None = None,
+    operator: str, x: Tensor, dtype: torch.dtype, kind: str, owners: Tensor | None = None,
     count: int = 0,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Codes and scales for `operator`. With `owners`, an int32 per row, rows of those that are none
     of `count` are neither read nor written: a mixture's tokens without an expert."""
     TENSORS.check(operator, {"x": x})
@@ -167,39 +155,22 @@ _CASES = sizes(
     "rows columns dtype",
     *((5, 300, "bfloat16"), (3, 17, "float32"), (33, 64, "float16"), (2, 9000, "bfloat16")),
 )
-_SHAPES = sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bfloat16"))
-_SHARED: dict[str, Any] = {
-    "tensors": TENSORS,
-    "inputs": TENSORS.inputs(options={"to": "dtype"}),
-    "work": common.work(lambda rows, columns, **_: rows * columns + 4.0 * rows),
-    "batch": describe.Batch(("x",)),
-    "exact": ("x",),
-    "compare": common.same_codes,
-}
 
-OPERATORS = (
-    describe.Operator(
-        summary="rows in fp8 with a scale each",
-        call=quantise_fp8_token,
-        cases=(
-            *with_format("float8_e4m3fn", *_CASES[:2]),
-            *with_format("float8_e4m3fnuz", _CASES[2]),
-            *with_format("float8_e5m2", _CASES[3]),
-        ),
-        thorough=(
-            *with_format("float8_e4m3fnuz", *_CASES),
-            *with_format("float8_e5m2", *_CASES[:2]),
-            *with_format("float8_e5m2fnuz", *_CASES[:2]),
-            *with_format("float8_e4m3fn", _CASES[3]),
-        ),
-        shapes=(*with_format("float8_e4m3fn", *_SHAPES), *with_format("float8_e4m3fnuz", *_SHAPES)),
-        **_SHARED,
+OPERATORS = common.operators(
+    quantise_fp8_token,
+    quantise_int8_token,
+    "rows in {} with a scale each",
+    cases=_CASES,
+    thorough=(
+        *with_format("float8_e4m3fnuz", *_CASES),
+        *with_format("float8_e5m2", *_CASES[:2]),
+        *with_format("float8_e5m2fnuz", *_CASES[:2]),
+        *with_format("float8_e4m3fn", _CASES[3]),
     ),
-    describe.Operator(
-        summary="rows in int8 with a scale each",
-        call=quantise_int8_token,
-        cases=_CASES,
-        shapes=_SHAPES,
-        **_SHARED,
-    ),
+    shapes=sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bfloat16")),
+    tensors=TENSORS,
+    inputs=TENSORS.inputs(options={"to": "dtype"}),
+    work=common.work(lambda rows, columns, **_: rows * columns + 4.0 * rows),
+    batch=describe.Batch(("x",)),
+    exact=("x",),
 )

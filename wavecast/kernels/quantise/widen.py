@@ -13,7 +13,7 @@ from wavecast.kernels.quantise.formats import values_of
 
 CODES = {torch.uint8: "e2m1", torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2"}
 """Formats of elements, as Triton names them, by the dtype that holds their codes."""
-_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 """The values of the codes of e2m1 without sign."""
 TENSORS = describe.Signature(
     "codes: [..., _] uint8|float8_e4m3fn|float8_e5m2", "scale: [..., _] uint8"
@@ -122,7 +122,7 @@ def dequantise_mx_reference(codes, scale, dtype=torch.bfloat16):
     """By the values of codes, in float64, which holds all of them."""
     if codes.dtype == torch.uint8:
         both = torch.stack((codes & 15, codes >> 4), -1).flatten(-2)
-        values = torch.tensor(_VALUES, dtype=torch.float64, device=codes.device)
+        values = torch.tensor(FP4, dtype=torch.float64, device=codes.device)
         wide = values[(both & 7).long()] * (1.0 - 2.0 * (both >> 3).double())
     else:
         wide = codes.double()

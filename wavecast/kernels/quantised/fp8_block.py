@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, describe, gpu
+from wavecast.kernels import checks, describe, gpu, tiles
 from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, Sizes, normal, sizes
 from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
 from wavecast.kernels.quantised import operands, parts
@@ -93,11 +93,7 @@ def matmul_fp8_block_kernel(
 
 
 def matmul_fp8_block(
-    a: Tensor,
-    b: Tensor,
-    a_scale: Tensor,
-    b_scale: Tensor,
-    out_dtype: torch.dtype = torch.bfloat16,
+    a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, out_dtype: torch.dtype = torch.bfloat16
 ) -> Tensor:
     """`a @ b.T` of fp8 operands scaled by blocks, as DeepSeek-V3 has them.
 
@@ -167,7 +163,7 @@ def _axes(problem: Problem, device: Device) -> Axes:
     words = problem["words"]
     stages = (2,) if device.vendor == "amd" else (3,)
     return {
-        "BLOCK_M": parts.blocks(problem["m"], 16, 128 if words else 256),
+        "BLOCK_M": tiles.blocks(problem["m"], 16, 128 if words else 256),
         "BLOCK_N": (16, 32, 64, 128) if problem["m"] <= 64 else (64, 128),
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),

@@ -216,8 +216,8 @@ def _problem(a: Tensor, n: int, k: int, groups: int, wide: bool) -> dict[str, An
 def _axes(problem: Problem, device: Device) -> Axes:
     per_group = triton.cdiv(problem["m"], max(1, problem["groups"]))
     return {
-        "BLOCK_M": parts.blocks(2 * per_group, 16, 256),
-        "BLOCK_N": parts.blocks(problem["n"], 32, parts.most_columns(device)),
+        "BLOCK_M": tiles.blocks(2 * per_group, 16, 256),
+        "BLOCK_N": tiles.blocks(problem["n"], 32, parts.most_columns(device)),
         "GROUP": (8,),
         "num_warps": (4, 8) if problem["m"] * problem["n"] >= 4096 else (1, 2),
         "num_stages": (2,) if device.vendor == "amd" else (3,),
@@ -226,7 +226,7 @@ def _axes(problem: Problem, device: Device) -> Axes:
 
 
 def _outer_axes(problem: Problem, device: Device) -> Axes:
-    return {**_axes(problem, device), "BLOCK_M": parts.blocks(problem["m"], 32, 256)}
+    return {**_axes(problem, device), "BLOCK_M": tiles.blocks(problem["m"], 32, 256)}
 
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:

@@ -115,11 +115,7 @@ def matmul_mx_kernel(
 
 
 def matmul_mx(
-    a: Tensor,
-    b: Tensor,
-    a_scale: Tensor,
-    b_scale: Tensor,
-    out_dtype: torch.dtype = torch.bfloat16,
+    a: Tensor, b: Tensor, a_scale: Tensor, b_scale: Tensor, out_dtype: torch.dtype = torch.bfloat16
 ) -> Tensor:
     """`a @ b.T` of operands in mxfp4 or mxfp8, each its own (`quantise_mxfp4`, `quantise_mxfp8`).
 
@@ -188,8 +184,8 @@ def _axes(problem: Problem, device: Device) -> Axes:
         stages = (2, 3)  # scaled products end soon: a third step in the LDS hides the memory
     depths = ((256, 512) if few else (128, 256)) if native else (64, 128)
     return {
-        "BLOCK_M": parts.blocks(problem["m"], 16, 256),
-        "BLOCK_N": (16, 32, 64, 128) if few else parts.blocks(problem["n"], 64, most),
+        "BLOCK_M": tiles.blocks(problem["m"], 16, 256),
+        "BLOCK_N": (16, 32, 64, 128) if few else tiles.blocks(problem["n"], 64, most),
         "BLOCK_K": depths,
         "SPLIT_K": parts.splits(problem),
         "GROUP": (8,),

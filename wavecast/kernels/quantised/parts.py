@@ -70,12 +70,6 @@ def splits_fit(problem: Problem, settings: Settings, depth: int) -> bool:
     return room and splits * depth * 2 <= problem["k"]
 
 
-def blocks(size: int, least: int, most: int) -> tuple[int, ...]:
-    """Three powers of two from `least` to `most`: the one that `size` fits in, and those below."""
-    largest = min(most, max(least, triton.next_power_of_2(size)))
-    return tuple(one for one in (largest >> 2, largest >> 1, largest) if one >= least)
-
-
 def split_kernel(
     function: Any, axes: Any, fits: Any, demand: Any, **described: Any
 ) -> describe.KernelSpec:
@@ -138,7 +132,7 @@ def skinny(
 ) -> SkinnyProduct:
     """The demand of a product of at most `SKINNY` rows of elements of `size` bytes, which reads
     `weights` bytes of the other operand."""
-    sizes = {**_tile(settings, depth), **{name: problem[name] for name in "mnk"}}
+    sizes = {name: problem[name] for name in "mnk"} | tiles.sides(settings) | {"tile_k": depth}
     return SkinnyProduct(**sizes, weights=weights, size=size, splits=settings["SPLIT_K"])
 
 
@@ -146,15 +140,8 @@ def tiled(
     problem: Problem, settings: Settings, dtype: str, depth: int, **more: Any
 ) -> describe.TiledProduct:
     """The demand of a product of many rows in `dtype`, with steps of `depth` elements."""
-    sizes = {name: problem[name] for name in "mnk" if name not in more}
     splits = settings.get("SPLIT_K", 1)
-    return describe.TiledProduct(
-        **sizes, **_tile(settings, depth), dtype=dtype, splits=splits, **more
-    )
-
-
-def _tile(settings: Settings, depth: int) -> dict[str, int]:
-    return {"tile_m": settings["BLOCK_M"], "tile_n": settings["BLOCK_N"], "tile_k": depth}
+    return tiles.product(problem, settings, dtype, tile_k=depth, splits=splits, **more)
 
 
 def check_output(operator: str, dtype: torch.dtype) -> None:

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast import dtypes
-from wavecast.kernels import checks, describe
+from wavecast.kernels import checks, describe, tiles
 from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, integers, sizes
 from wavecast.kernels.quantised import parts
 from wavecast.kernels.quantised.int4 import packed, product_of_codes
@@ -84,11 +84,7 @@ def matmul_w4a16_kernel(
 
 
 def matmul_w4a16(
-    x: Tensor,
-    weight: Tensor,
-    scale: Tensor,
-    zero: Tensor | None = None,
-    group: int = 128,
+    x: Tensor, weight: Tensor, scale: Tensor, zero: Tensor | None = None, group: int = 128
 ) -> Tensor:
     """`x @ w.T` with weights of four bits: `w = (code - zero) * scale`.
 
@@ -136,7 +132,7 @@ def matmul_w4a16_reference(x, weight, scale, zero=None, group=128):
 def _axes(problem: Problem, device: Device) -> Axes:
     few = problem["m"] <= parts.SKINNY
     return {
-        "BLOCK_M": parts.blocks(problem["m"], 16, 128),
+        "BLOCK_M": tiles.blocks(problem["m"], 16, 128),
         "BLOCK_N": (32, 64, 128, 256) if few else (64, 128, 256),
         "GROUPS": tuple(n for n in (1, 2, 4) if problem["k"] // problem["group"] % n == 0),
         "SPLIT_K": parts.splits(problem),

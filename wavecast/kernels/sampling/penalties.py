@@ -62,13 +62,9 @@ PENALISE = elementwise.row_kernel(
 
 @TENSORS.checked
 def penalise(
-    logits: Tensor,
-    counts: Tensor,
-    prompt: Tensor | None = None,
-    repetition: Tensor | None = None,
-    presence: Tensor | None = None,
-    frequency: Tensor | None = None,
-) -> Tensor:
+    logits: Tensor, counts: Tensor, prompt: Tensor | None = None, repetition: Tensor | None = None,
+    presence: Tensor | None = None, frequency: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """`logits` [rows, vocabulary] (float32, float16, bfloat16) less likely where a sequence has
     tokens already, in their dtype; `counts` [rows, vocabulary] (int32, int16) says how often each
     token was generated, `prompt` of that shape (bool or uint8) whether the prompt has it.

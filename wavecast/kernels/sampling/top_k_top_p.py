@@ -20,13 +20,9 @@ TENSORS = Signature(
 
 @TENSORS.checked
 def top_k_top_p_sample(
-    logits: Tensor,
-    temperature: Tensor,
-    top_k: Tensor | None = None,
-    top_p: Tensor | None = None,
-    min_p: Tensor | None = None,
-    seed: int = 0,
-) -> Tensor:
+    logits: Tensor, temperature: Tensor, top_k: Tensor | None = None, top_p: Tensor | None = None,
+    min_p: Tensor | None = None, seed: int = 0,
+) -> Tensor:  # fmt: skip
     """A token for each row of `logits` [rows, vocabulary] (float32, float16, bfloat16), as int64.
 
     A row's token is drawn from the softmax of its logits over `temperature` [rows], among those
@@ -46,12 +42,9 @@ def top_k_top_p_sample(
 
 @TENSORS.checked
 def top_k_top_p_mask(
-    logits: Tensor,
-    temperature: Tensor,
-    top_k: Tensor | None = None,
-    top_p: Tensor | None = None,
+    logits: Tensor, temperature: Tensor, top_k: Tensor | None = None, top_p: Tensor | None = None,
     min_p: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """`logits` [rows, vocabulary] (float32, float16, bfloat16) with -inf for what the filters drop.
 
     Each filter is [rows], or None for none. `top_k` (int32) keeps the k largest, unless k is

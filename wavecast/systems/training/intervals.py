@@ -20,7 +20,7 @@ def bracketed_step(
     seconds: float, device: Device, architecture: ModelArchitecture, own: tuple[float, float]
 ) -> Interval:
     """The interval of a step's seconds: from residuals of runs of the vendor, else of all; at least
-    the range `own` that the assumed overlaps leave."""
+    the range `own` that the assumed overlaps leave. Raises LookupError."""
     sort = "sparse" if architecture.sparse else "dense"
     rows = _table()
     for vendor, words in ((device.vendor, f"{device.vendor.upper()} GPUs"), ("", "all GPUs")):

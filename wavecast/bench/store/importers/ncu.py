@@ -39,7 +39,7 @@ def recognise(source: ImportedFile) -> bool:
 
 
 def read(source: ImportedFile, given: ImportLabels) -> Imported:
-    """Launches, by kernel and size of launch; each launch counts once."""
+    """Launches, by kernel and size of launch; each launch counts once. Raises InputError."""
     rows = list(source.table())
     for row in rows:
         if any(_DECIMAL_COMMA.fullmatch(text) for text in row.values()):

@@ -43,7 +43,7 @@ def recognise(source: ImportedFile) -> bool:
 
 
 def read(source: ImportedFile, given: ImportLabels) -> Imported:
-    """Dispatches of all processes, by kernel and size of launch."""
+    """Dispatches of all processes, by kernel and size of launch. Raises InputError."""
     try:
         with closing(_open(source)) as database:
             times = list(_times(database))

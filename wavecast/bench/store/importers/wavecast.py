@@ -26,7 +26,7 @@ def recognise(source: ImportedFile) -> bool:
 
 
 def read(source: ImportedFile, given: ImportLabels) -> Imported:
-    """All runs, with their ids."""
+    """All runs, with their ids. Raises UsageError."""
     if given != ImportLabels():
         raise UsageError(
             "an export names what was measured: --label, --device and --commit do not apply"

@@ -226,7 +226,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 BACKWARD = KernelSpec.streaming(
     causal_conv1d_backward_kernel,
     grid="cdiv(channels, BLOCK_D), shares",
-    axes=forward.axes,
+    axes=forward.AXES,
     fits=_fits,
     read=_read,
     written=_written,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.conv.causal.times import filters, store_times, times
-from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature
 from wavecast.kernels.pointwise.functions import sigmoid
 
 ACTIVATIONS = ("none", "silu")
@@ -167,23 +167,14 @@ def arguments(given: Mapping[str, Any], problem: Problem) -> dict[str, int]:
     return {"W": problem["taps"], "TAPS": triton.next_power_of_2(problem["taps"]), **steps}
 
 
-def axes(problem: Problem, device: Device) -> Axes:
-    length, channels = problem["length"], triton.next_power_of_2(problem["channels"])
-    if problem["last"]:
-        tiles = {
-            "BLOCK_D": tuple(n for n in (64, 128, 256, 512) if n <= channels) or (channels,),
-            "GROUPS": (1, 2, 4, 8, 16),
-            "EACH": (4, 8, 16),
-        }
-    else:
-        vector = 16 // problem["bytes"]
-        groups = triton.next_power_of_2(triton.cdiv(length, vector))
-        tiles = {
-            "BLOCK_D": (1, 2, 4, 8),
-            "GROUPS": tuple(n for n in (16, 32, 64, 128, 256) if n <= groups) or (groups,),
-            "EACH": (vector, 2 * vector),
-        }
-    return {**tiles, "num_warps": (1, 2, 4)}
+AXES = {
+    "BLOCK_D": "up_to(next_power_of_2(channels), 64, 128, 256, 512) if last else (1, 2, 4, 8)",
+    "GROUPS": "(1, 2, 4, 8, 16) if last else "
+    "up_to(next_power_of_2(cdiv(length, 16 // bytes)), 16, 32, 64, 128, 256)",
+    "EACH": "(4, 8, 16) if last else (16 // bytes, 32 // bytes)",
+    "num_warps": (1, 2, 4),
+}
+"""With channels innermost a tile has many of them, else a lane has a vector of times, or two."""
 
 
 def fits(problem: Problem, settings: Settings, device: Device) -> bool:
@@ -225,7 +216,7 @@ def beyond(problem: Problem, settings: Settings) -> float:
 FORWARD = KernelSpec.streaming(
     causal_conv1d_kernel,
     grid=tiles,
-    axes=axes,
+    axes=AXES,
     fits=fits,
     read=lambda problem, settings: size(problem, settings) * (1 + beyond(problem, settings)),
     written=size,

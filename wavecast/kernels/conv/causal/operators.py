@@ -47,70 +47,61 @@ def _flops(taps: float, each: float) -> Callable[..., Mapping[str, float]]:
     return flops
 
 
-_CASES = (
-    _case(2, 3, 5, 3, "float32"),
-    _case(2, 5, 1300, 4, "bfloat16"),
-    _case(1, 70, 75, 4, "float16", layout="last", bias=False, state=False),
-)
-_THOROUGH = (
-    _case(1, 6, 2, 4, "float16"),
-    _case(3, 9, 40, 2, "float32", activation="none", bias=False),
-    _case(2, 72, 33, 5, "bfloat16", layout="last", activation="none"),
-    _case(2, 5, 1040, 4, "float16"),
-    _case(1, 3, 152, 9, "float32", state=False, bias=False, activation="none"),
-    _case(1, 7, 300, 1, "float16", state=False),
-)
-_UPDATES = (
-    {"batch": 3, "channels": 300, "taps": 4, "dtype": "bfloat16"},
-    {"batch": 2, "channels": 17, "taps": 3, "dtype": "float32", "activation": "none"},
-    {"batch": 1, "channels": 130, "taps": 2, "dtype": "float16", "bias": False},
-)
-_SHAPES = (
-    _case(1, 4096, 8192, 4, "bfloat16", state=False),
-    _case(1, 4096, 8192, 4, "bfloat16", layout="last", state=False),
-)
 _TOLERANCE = Tolerance(ulps=1.0, accumulated=1e-5)
 
-OPERATORS = (
-    Operator(
-        summary="causal convolution along time, one short filter per channel",
-        call=forward.causal_conv1d,
-        tensors=forward.TENSORS,
-        inputs=_inputs(forward.TENSORS),
-        flops=_flops(2.0, 4.0),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        tolerance=_TOLERANCE,
-        gradient=derivative.by_operator(
-            forward.causal_conv1d,
-            "causal_conv1d_backward",
-            grads=("dy", "dnext"),
-            saved=("x", "weight", "bias", "state", "activation"),
-            of=("x", "weight", "bias", "state"),
-        ),
+CONVOLUTION = Operator(
+    summary="causal convolution along time, one short filter per channel",
+    call=forward.causal_conv1d,
+    tensors=forward.TENSORS,
+    inputs=_inputs(forward.TENSORS),
+    flops=_flops(2.0, 4.0),
+    cases=(
+        _case(2, 3, 5, 3, "float32"),
+        _case(2, 5, 1300, 4, "bfloat16"),
+        _case(1, 70, 75, 4, "float16", layout="last", bias=False, state=False),
     ),
-    Operator(
-        summary="one step of causal_conv1d, which moves its state on in place",
-        call=step.causal_conv1d_update,
-        tensors=step.TENSORS,
-        inputs=_inputs(step.TENSORS),
-        flops=_flops(2.0, 4.0),
-        cases=_UPDATES,
-        shapes=({"batch": 256, "channels": 4096, "taps": 4, "dtype": "bfloat16"},),
-        tolerance=_TOLERANCE,
-        mutates=("state",),
+    thorough=(
+        _case(1, 6, 2, 4, "float16"),
+        _case(3, 9, 40, 2, "float32", activation="none", bias=False),
+        _case(2, 72, 33, 5, "bfloat16", layout="last", activation="none"),
+        _case(2, 5, 1040, 4, "float16"),
+        _case(1, 3, 152, 9, "float32", state=False, bias=False, activation="none"),
+        _case(1, 7, 300, 1, "float16", state=False),
     ),
-    Operator(
-        summary="gradients of causal_conv1d",
-        call=backward.causal_conv1d_backward,
-        gradient=derivative.by_reference(backward.causal_conv1d_backward_reference),
-        tensors=backward.TENSORS,
-        inputs=_inputs(backward.TENSORS),
-        flops=_flops(6.0, 8.0),
-        cases=_CASES,
-        thorough=_THOROUGH,
-        shapes=_SHAPES,
-        tolerance=Tolerance(ulps=1.0, accumulated=1e-4),
+    shapes=(
+        _case(1, 4096, 8192, 4, "bfloat16", state=False),
+        _case(1, 4096, 8192, 4, "bfloat16", layout="last", state=False),
+    ),
+    tolerance=_TOLERANCE,
+    gradient=derivative.by_operator(
+        forward.causal_conv1d,
+        "causal_conv1d_backward",
+        grads=("dy", "dnext"),
+        saved=("x", "weight", "bias", "state", "activation"),
+        of=("x", "weight", "bias", "state"),
     ),
 )
+UPDATE = Operator(
+    summary="one step of causal_conv1d, which moves its state on in place",
+    call=step.causal_conv1d_update,
+    tensors=step.TENSORS,
+    inputs=_inputs(step.TENSORS),
+    flops=_flops(2.0, 4.0),
+    cases=(
+        {"batch": 3, "channels": 300, "taps": 4, "dtype": "bfloat16"},
+        {"batch": 2, "channels": 17, "taps": 3, "dtype": "float32", "activation": "none"},
+        {"batch": 1, "channels": 130, "taps": 2, "dtype": "float16", "bias": False},
+    ),
+    shapes=({"batch": 256, "channels": 4096, "taps": 4, "dtype": "bfloat16"},),
+    tolerance=_TOLERANCE,
+    mutates=("state",),
+)
+BACKWARD = derivative.operator(
+    CONVOLUTION,
+    backward.causal_conv1d_backward,
+    tensors=backward.TENSORS,
+    inputs=_inputs(backward.TENSORS),
+    flops=_flops(6.0, 8.0),
+    tolerance=Tolerance(ulps=1.0, accumulated=1e-4),
+)
+OPERATORS = (CONVOLUTION, UPDATE, BACKWARD)

@@ -94,7 +94,7 @@ class Convolution(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """From `NxCxHxW,KxRxS` and the options of `shape_help`."""
+        """From `NxCxHxW,KxRxS` and the options of `shape_help`. Raises UsageError."""
         for name in options:
             if name not in _OPTIONS:
                 raise UsageError(f"conv has no option {name}", hint=cls.shape_help)

@@ -256,7 +256,8 @@ def operands(problem: Gemm) -> OperandFormats:
 
 @cache
 def machine(device: Device, units: int = 0) -> tuple[Chip, Mapping[str, float]]:
-    """A chip of which `units` compute units run (0: all), and its coefficients."""
+    """A chip of which `units` compute units run (0: all), and its coefficients. Raises
+    Unpredictable."""
     chip = Chip.of(device)
     if units > chip.units:
         raise Unpredictable(f"{device.id} has {chip.units} compute units, not {units}")

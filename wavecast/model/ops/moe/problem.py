@@ -82,7 +82,7 @@ class FusedMoe(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """From `TOKENSxMODELxINTERxEXPERTSxTOPK` and options by field name."""
+        """From `TOKENSxMODELxINTERxEXPERTSxTOPK` and options by field name. Raises UsageError."""
         taken(cls.kind, options, tuple(_OPTIONS), ("dtype",))
         given: dict[str, Any] = {name: _OPTIONS[name](name, text) for name, text in options.items()}
         sizes = parse_sizes(shape)
