@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Bytecode is kept. Without it every process of the tests compiles every module it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all lint install clean
+.PHONY: demo test test-all test-frameworks lint install clean
 
 demo: install
 	$(BIN)/wavecast explain examples/matmul.py --arch gfx942,gfx950,gfx1100,sm_90
@@ -17,6 +17,11 @@ test: install
 
 test-all: install
 	$(PYTEST)
+
+# Tests of the integrations with frameworks that the others do without.
+test-frameworks: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax]"
+	$(PYTEST) tests/integrations/test_jax.py
 
 lint: install
 	$(BIN)/ruff check .

@@ -222,7 +222,9 @@ def fork(work: Callable[[], object], *, own_group: bool = False) -> int:
     """
     parent = os.getpid()
     with warnings.catch_warnings(), _no_thread_in_llvm():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of other threads
+        # Python 3.12 and JAX warn of other threads, which `work` does not need.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", r"os.fork\(\) was called", RuntimeWarning)
         child = os.fork()
     if child:
         if own_group:  # here too: `kill_group` may come before the child runs

@@ -29,7 +29,7 @@ _FROM_THE_BOTTOM = (
     ("tune",),
     ("bench",),
     ("report",),
-    ("cli", "api", "models", "ops", "testing"),
+    ("cli", "api", "jax", "models", "ops", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
 TOP = {"__init__": 99, "__main__": 99}
@@ -46,6 +46,8 @@ OPTIONAL = {
     "scipy": {"bench"},
     "transformers": {"systems", "integrations"},
     "ziglang": {"compile"},
+    "jax": {"integrations"},
+    "ml_dtypes": {"integrations"},
     "jinja2": {"report"},
     "rich": {"report", "cli", "api", "models"},
     "click": {"cli"},

@@ -1,0 +1,180 @@
+"""Operators in callbacks of XLA: on the emulated GPU of a call, or as their reference."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from wavecast.errors import UsageError
+from wavecast.integrations.jax import arrays
+from wavecast.integrations.torch.library import function
+from wavecast.integrations.triton.device import device
+from wavecast.kernels import gpu, registry
+from wavecast.kernels.operator import Operator
+
+_LOCK: Final = threading.Lock()
+"""XLA runs callbacks on several threads; an emulated GPU belongs to the process."""
+
+Arrays = tuple[np.ndarray[Any, Any], ...]
+Tensors = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """A call of the operator `name` whose arrays come later.
+
+    `arguments` are its values by name, in order, with None for the arrays; `tensors` names the
+    arrays and says how many dimensions they have. `target` is the GPU to emulate, "" for the
+    reference. Arguments that the operator writes are results, after those it returns.
+    """
+
+    name: str
+    arguments: tuple[tuple[str, Any], ...]
+    tensors: tuple[tuple[str, int], ...]
+    target: str
+
+    @property
+    def operator(self) -> Operator:
+        """The description of the operator."""
+        return registry.operator(self.name)
+
+    def results(self, *given: torch.Tensor) -> Tensors:
+        """The results of the call on tensors, on the GPU or the fake tensors at hand. What it
+        writes is copied first."""
+        values = self.bound(given)
+        for name in self.operator.mutates:
+            values[name] = values[name].clone()
+        found = function(self.name)(**values)
+        results = found if isinstance(found, tuple) else () if found is None else (found,)
+        return *results, *(values[name] for name in self.operator.mutates)
+
+    def run(self, *given: Any) -> Arrays:
+        """The results as arrays of numpy, in leading dimensions beyond the call's own, which
+        `jax.vmap` adds, one for each."""
+        ranks = [rank for _, rank in self.tensors]
+        at_once = not self.operator.mutates
+        return self.on_host(
+            lambda tensors: _mapped(self.results, tensors, ranks, at_once=at_once), given
+        )
+
+    def bound(self, given: Sequence[Any]) -> dict[str, Any]:
+        """All arguments by name, with `given` in the order of `tensors`."""
+        names = (name for name, _ in self.tensors)
+        return {**dict(self.arguments), **dict(zip(names, given, strict=True))}
+
+    def on_host(self, compute: Callable[[Sequence[torch.Tensor]], Tensors], given: Any) -> Arrays:
+        """What `compute` makes of arrays of numpy, on the GPU of the call."""
+        tensors = [arrays.tensor(np.asarray(one)) for one in given]
+        with _LOCK, self._device():
+            return tuple(arrays.array(one) for one in compute(tensors))
+
+    def _device(self) -> AbstractContextManager[Any]:
+        if gpu.emulated is not None:
+            raise UsageError("wavecast.jax runs inside wavecast.device; use wavecast.jax.device")
+        return device(self.target) if self.target else contextlib.nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class HostGradient:
+    """The gradients of a call with respect to the arrays with the numbers `needed`; `results` has
+    the dimensions of every result, and whether it is of floats."""
+
+    call: HostCall
+    needed: tuple[int, ...]
+    results: tuple[tuple[int, bool], ...]
+
+    def run(self, *given: Any) -> Arrays:
+        """The gradients as arrays of numpy. `given` are the arrays of the call, its results, and
+        the gradients of those results that are of floats."""
+        ranks = [rank for _, rank in self.call.tensors]
+        ranks += [rank for rank, _ in self.results]
+        ranks += [rank for rank, floats in self.results if floats]
+        return self.call.on_host(
+            lambda tensors: _mapped(self._backward, tensors, ranks, at_once=False), given
+        )
+
+    def _backward(self, *given: torch.Tensor) -> Tensors:
+        names = [name for name, _ in self.call.tensors]
+        inputs, rest = given[: len(names)], given[len(names) :]
+        results, gradients = rest[: len(self.results)], iter(rest[len(self.results) :])
+        grads = [next(gradients) if floats else None for _, floats in self.results]
+        values = self.call.bound(inputs)
+        wanted = [names[number] for number in self.needed]
+        ctx = _Context(tuple(name in wanted for name in values))
+        output = results[0] if len(results) == 1 else results
+        formula = self.call.operator.gradient
+        assert formula is not None
+        formula.setup(ctx=ctx, inputs=tuple(values.values()), output=output)
+        found = formula.backward(ctx, *grads)
+        found = dict(zip(values, found if isinstance(found, tuple) else (found,), strict=False))
+        return tuple(self._gradient(name, found.get(name), values[name]) for name in wanted)
+
+    def _gradient(self, name: str, found: Any, value: torch.Tensor) -> torch.Tensor:
+        operator = self.call.operator
+        assert operator.gradient is not None
+        if found is None and name not in operator.gradient.constants:
+            raise UsageError(f"{operator.name} has no gradient with respect to {name}")
+        return torch.zeros_like(value) if found is None else found
+
+
+def _mapped(
+    compute: Callable[..., Tensors],
+    tensors: Sequence[torch.Tensor],
+    ranks: Sequence[int],
+    *,
+    at_once: bool,
+) -> Tensors:
+    """`compute` over the leading dimensions that all tensors have beyond `ranks`; those of size 1
+    are for every element of the others. With `at_once`, by `torch.vmap`."""
+    if all(one.ndim == rank for one, rank in zip(tensors, ranks, strict=True)):
+        return compute(*tensors)
+    size = max(one.shape[0] for one in tensors)
+    shared = [one.shape[0] != size or size == 1 for one in tensors]
+    if (
+        at_once
+        and size > 1
+        and all(one.ndim == n + 1 for one, n in zip(tensors, ranks, strict=True))
+    ):
+        dims = tuple(None if one else 0 for one in shared)
+        own = [one[0] if same else one for one, same in zip(tensors, shared, strict=True)]
+        return torch.vmap(compute, in_dims=dims)(*own)
+    found = [
+        _mapped(
+            compute,
+            [one[0 if same else number] for one, same in zip(tensors, shared, strict=True)],
+            ranks,
+            at_once=at_once,
+        )
+        for number in range(size)
+    ]
+    return tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+
+
+class _Context:
+    """What `torch.library.register_autograd` passes to the functions of a gradient."""
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self.saved_tensors: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors for `backward`."""
+        self.saved_tensors = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """All gradients are given."""
+        del value
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Gradients of these are zeros."""
+        del tensors
+
+
+__all__ = ["HostCall", "HostGradient"]
