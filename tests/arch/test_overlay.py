@@ -53,9 +53,16 @@ def test_peaks_follow_a_clock(write) -> None:
 
 def test_peaks_without_operations_per_clock_are_scaled(write) -> None:
     device = arch.load("h100", write('device = "h100"\npeak_clock = 990\n'))
+    peak = device.peak_flops("fp64")
+    assert peak is not None
+    assert peak.value == pytest.approx(67e12 / 2)
+
+
+def test_a_peak_that_is_published_for_a_lower_clock_follows_from_its_operations(write) -> None:
+    device = arch.load("h100", write('device = "h100"\npeak_clock = 990\n'))
     peak = device.peak_flops("bf16")
     assert peak is not None
-    assert peak.value == pytest.approx(989.4e12 / 2)
+    assert peak.value == pytest.approx(132 * 4096 * 990e6)
 
 
 def test_a_peak_that_is_given_stays(write) -> None:
