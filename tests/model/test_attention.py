@@ -19,7 +19,7 @@ from wavecast.model.ops.attention import Attention, libraries
 from wavecast.model.ops.attention.libraries import Library, Tile
 from wavecast.model.ops.attention.machine import AttentionRates
 from wavecast.model.ops.attention.streaming import streaming
-from wavecast.model.ops.attention.tiled import _rounds, _scores, _widths, tiled
+from wavecast.model.ops.attention.tiled import _masked, _rounds, _scores, _widths, tiled
 
 PREFILL = Attention(
     batch=16,
@@ -162,6 +162,63 @@ def test_long_tiles_that_start_last_leave_units_idle() -> None:
     assert _scores(full, TILE, 32, 1, backward=False) == _scores(
         full, replace(TILE, ascending=True), 32, 1, backward=False
     )
+
+
+def test_tiles_that_the_diagonal_or_the_end_crosses_are_compared() -> None:
+    square = replace(TILE, rows=128, columns=64)
+    even = replace(PREFILL, seq_q=512, seq_k=512)
+    # 2, 4, 6 and 8 tiles of columns, the last two of each on the diagonal
+    assert _masked(even.sizes, square, backward=False) == 8 / 20
+    uneven = replace(PREFILL, seq_q=559, seq_k=559)
+    assert _masked(uneven.sizes, square, backward=False) == (2 + 4 * 3) / 29
+    full = replace(even, causal=False)
+    assert _masked(full.sizes, square, backward=False) == 0
+    assert _masked(replace(full, seq_k=500).sizes, square, backward=False) == 1 / 8
+
+
+def test_comparing_positions_takes_time() -> None:
+    problem = replace(PREFILL, seq_q=640, seq_k=640, library="flash2")
+    device = arch.load("h100")
+    row = libraries.libraries()["flash2"].forward[1]
+    machine = AttentionRates.of(device)
+    times = [
+        tiled(
+            problem.sizes,
+            machine=machine,
+            kernel=replace(row, mask_operations=operations),
+            library=libraries.libraries()["flash2"],
+            backward=False,
+            eager=False,
+        ).parts["vector"]
+        for operations in (0.0, 4.0)
+    ]
+    assert times[1] > 1.1 * times[0]
+
+
+def test_rounding_to_bf16_costs_where_no_instruction_does() -> None:
+    for name, slower in (("mi300x", True), ("mi355x", False)):
+        machine = AttentionRates.of(arch.load(name))
+        without = AttentionRates.of(arch.load(name), {"bf16_operations": 0.0})
+        for backward in (False, True):
+            problem = replace(PREFILL, library="triton", backward=backward)
+            assert (problem.seconds(machine) > 1.02 * problem.seconds(without)) == slower
+            problem = replace(problem, dtype="fp16")
+            assert problem.seconds(machine) == problem.seconds(without)
+
+
+@pytest.mark.parametrize(
+    ("choice", "device", "library"),
+    [
+        ("sdpa_masked", "h100", "efficient"),
+        ("sdpa_cudnn", "h100", "cudnn"),
+        ("sdpa_masked", "mi300x", "aotriton"),
+        ("sdpa_cudnn", "mi300x", "aotriton"),
+        ("sdpa_masked", "mi100", "unfused"),
+    ],
+)
+def test_choices_of_torch(choice: str, device: str, library: str) -> None:
+    problem = replace(PREFILL, library=choice)
+    assert problem.predict(arch.load(device)).assumed["library"] == library
 
 
 def test_time_grows_with_every_size() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from wavecast.arch.systems import system
 from wavecast.errors import NothingAnalysed, UnknownName, UsageError
+from wavecast.model.ops.attention import Attention
 from wavecast.model.ops.convolution import Convolution
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.gemm import Gemm
@@ -35,6 +36,25 @@ def test_a_product_with_a_bias_takes_the_sizes_of_its_matrices() -> None:
     assert only(call("aten.addmm", tensor(32, 64), **sizes)) == Gemm(
         m=32, n=64, k=16, dtype="bf16", bias=True
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "masked", "library"),
+    [
+        ("aten.scaled_dot_product_attention", False, ""),
+        ("aten.scaled_dot_product_attention", True, "sdpa_masked"),
+        ("aten._scaled_dot_product_flash_attention", False, ""),
+        ("aten._scaled_dot_product_efficient_attention", False, "sdpa_masked"),
+        ("aten._scaled_dot_product_cudnn_attention_backward", False, "sdpa_cudnn"),
+    ],
+)
+def test_attention_runs_what_the_operator_names(name: str, masked: bool, library: str) -> None:
+    heads = tensor(2, 8, 128, 64)
+    sizes = {"query": heads, "key": heads, "value": heads}
+    mask = {"attn_mask": tensor(2, 1, 128, 128)} if masked else {}
+    op = only(call(name, heads, **sizes, **mask))
+    assert isinstance(op, Attention)
+    assert op.library == library
 
 
 @pytest.mark.parametrize(("transposed", "direction"), [(False, "forward"), (True, "data")])

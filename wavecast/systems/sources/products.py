@@ -203,6 +203,7 @@ def _attention(*, backward: bool) -> Kernels:
             dtype=query.dtype,
             causal=bool(call.arguments.get("is_causal")),
             backward=backward,
+            library=_attention_library(call),
         )
         scores = batch * heads * queries
         product = {"batch": batch * heads, "dtype": query.dtype}
@@ -217,6 +218,14 @@ def _attention(*, backward: bool) -> Kernels:
         yield KernelPart(name, op, parts, why)
 
     return kernels
+
+
+def _attention_library(call: OperatorCall) -> str:
+    """What the operator runs, as a choice of `attention/libraries.toml`; "" is that of `sdpa`."""
+    masked = isinstance(call.arguments.get("attn_mask"), TensorSizes)
+    if "efficient" in call.name or masked:
+        return "sdpa_masked"
+    return "sdpa_cudnn" if "cudnn" in call.name else ""
 
 
 def _unfused_backward(forward: list[KernelPart]) -> tuple[KernelPart, ...]:

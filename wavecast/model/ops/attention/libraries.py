@@ -47,6 +47,7 @@ class Tile:
     products: int = 5
     warp_level: bool = False
     lds_bytes: float = 0.0
+    mask_operations: float = 0.0
     widths: tuple[int, ...] = ()
 
     def fits(self, sizes: AttentionSizes, generation: str) -> bool:

@@ -109,11 +109,14 @@ def _score(
     exponentials = 2.0 if products == _SPLIT else 1.0
     direction = "backward" if backward else "forward"
     operations = machine.coefficient("vector", kernel.kernel, kernel.schedule, direction)
+    added = kernel.mask_operations * _masked(sizes, kernel, backward=backward)
+    if sizes.dtype == "bf16" and not chip.device.capabilities.bf16_conversion:
+        added += k["bf16_operations"] * (2 if backward else 1)
     concurrent = kernel.schedule == "asynchronous"
     exponentials *= k["exponentials_on_pipe"] if concurrent else 1.0
-    vector = machine.vector_clocks(operations, exponentials)
+    vector = machine.vector_clocks(operations + added, exponentials)
     vector = max(0.0, vector - matrix) if concurrent else vector
-    working = machine.vector_clocks(min(operations, k["vector_work"]), exponentials)
+    working = machine.vector_clocks(min(operations, k["vector_work"]) + added, exponentials)
     clocks = matrix + vector
     return _Score(matrix, vector, full / clocks, min(1.0, working / clocks))
 
@@ -151,6 +154,20 @@ def _scores(
         return workgroups, math.ceil(workgroups / units) * longest
     tail = _TAIL * longest if kernel.ascending and sizes.causal else 0.0
     return workgroups, max(longest, scores / units + tail)
+
+
+def _masked(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> float:
+    """Share of the scores in tiles of columns that the diagonal or the end crosses."""
+    masked = every = 0.0
+    for queries, keys, count in sizes.lengths:
+        own, other = (keys, queries) if backward else (queries, keys)
+        tiles = math.ceil(own / kernel.rows)
+        widths = _widths(queries, keys, tiles, kernel, sizes.causal, backward=backward)
+        edge = math.ceil(kernel.rows / kernel.columns) if sizes.causal else 0
+        edge += bool(other % kernel.columns or (sizes.causal and own % kernel.rows))
+        masked += count * float(np.minimum(widths, edge).sum())
+        every += count * float(widths.sum())
+    return masked / every if every else 0.0
 
 
 def _widths(
