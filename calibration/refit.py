@@ -2,8 +2,8 @@
 
 The calibration runs in a copy of the sources and of the data from which the left-out rows are
 removed, so that no command can use them. Coefficients that only these rows tell of are forgotten:
-those of a left-out chip get the value of chips nobody measured, those of a left-out library the
-middle of the other libraries'.
+those of a left-out chip get the value of chips nobody measured, or what facts say (`priors`), those
+of a left-out library the middle of the other libraries'.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pandas as pd
 
 import wavecast
 from calibration import common
+from calibration.priors import prior
 from wavecast import arch
 from wavecast.model import coefficients
 from wavecast.model.coefficients import Coefficient
@@ -58,7 +59,8 @@ def forgotten(
     for name, row in rows.items():
         for scope in row.values.keys() & scopes:
             if "default" in row.values and row.status_in(scope) in LEARNED:
-                found[f"{name}@{scope}"] = row.values["default"]
+                default = row.values["default"]
+                found[f"{name}@{scope}"] = prior(row.family, name, scope, default)
         parts = name.split("_")
         if row.status in LEARNED and (own := gone & set(parts)):
             same = [

@@ -36,3 +36,25 @@ def test_measured_schedules_are_the_mean_of_their_kernels() -> None:
         mean = sum(own) / len(own)
         assert found[f"vector_interleaved_{direction}"] == mean
         assert TABLE[f"vector_interleaved_{direction}"] == pytest.approx(mean, rel=0.02)
+
+
+def test_a_table_without_a_library_does_not_know_it(monkeypatch, tmp_path) -> None:
+    """A calibration on measurements without latent decoding has its guesses, not fitted values."""
+    assert attention.LATENT in attention.FITTED
+    assert {"asm", "ck", "hipkittens", "triton"} <= attention.FITTED
+    lost: set[str] = set()
+
+    def fit_all(chosen, known, parts=attention.PARTS, lost=lost):
+        del chosen, parts
+        return attention.without(known, lost)
+
+    written: dict[str, float] = {}
+    monkeypatch.setattr(attention, "problems", lambda folder: [])
+    monkeypatch.setattr(attention, "report", lambda *given: None)
+    monkeypatch.setattr(attention, "fit_all", fit_all)
+    monkeypatch.setattr(common, "write", lambda family, known: written.update(known))
+    monkeypatch.setattr("sys.argv", ["attention", str(tmp_path), "--write"])
+    attention.main()
+    guesses = attention.GUESSES[attention.LATENT]
+    assert written["start_workgroup"] == guesses["start_workgroup"]
+    assert written["vector_serial_forward"] == attention.GUESSES["triton"]["vector_serial_forward"]

@@ -10,6 +10,7 @@ import pytest
 
 from calibration import cells, left_out, page, problems, refit, residuals
 from calibration.cells import Cell, LeftOutTable
+from calibration.priors import PRIORS
 from calibration.problems import PublishedProblem
 from wavecast.model import coefficients, intervals
 from wavecast.model.distance import MeasuredRange, PredictionSubject
@@ -56,6 +57,17 @@ def test_coefficients_that_only_what_is_left_out_tells_of_are_forgotten() -> Non
     assert refit.forgotten(rows, scopes, set(), {"ck", "asm"}) == {"step_ck@mi300x": 4.0}
     assert refit.forgotten(rows, set(), {"ck"}, {"asm", "triton"}) == {"step_ck": 1.5}
     assert refit.learned_scopes(["mi300x", "mi308x"], ["mi355x"]) >= {"mi300x", "gfx942", "cdna3"}
+
+
+def test_facts_replace_what_only_a_left_out_vendor_tells_of() -> None:
+    """Without an NVIDIA chip a kernel does not start as late as on an AMD chip."""
+    scopes = refit.learned_scopes(["h100_sxm"], ["mi300x"])
+    for (family, name, scope), known in PRIORS.items():
+        row = coefficients.coefficient(family, name)
+        assert row.status_in(scope) in refit.LEARNED
+        assert known.source
+        found = refit.forgotten({name: row}, scopes, set(), set())
+        assert found[f"{name}@{scope}"] == known.value != row.values["default"]
 
 
 def test_values_of_a_vendor_are_forgotten_unless_they_were_guessed() -> None:
