@@ -40,9 +40,16 @@ FITTED = (
     *("launch", "fixed", "stream_fraction", "stream_fraction@mi300x", "unit_stream", "resident"),
     *("pipe", "pipe@gfx942"),
     *("rescale", "widen", "combine_rows", "scaled_rows@gfx950", "combine_tokens"),
+    *("stream_fraction@rdna4", "combine_rows@rdna4"),
 )
 """Coefficients by name, with the scope where it is not the default."""
-MOST = {"stream_fraction": 0.95, "stream_fraction@mi300x": 0.95, "pipe": 1.0, "pipe@gfx942": 1.0}
+MOST = {
+    "stream_fraction": 0.95,
+    "stream_fraction@mi300x": 0.95,
+    "stream_fraction@rdna4": 0.99,
+    "pipe": 1.0,
+    "pipe@gfx942": 1.0,
+}
 """What is left of a bandwidth after refresh and turnarounds, and all clocks there are."""
 LAYERS = 0.7
 """Share of the layers in the loss."""
@@ -183,6 +190,8 @@ def _left_out(problem: Problem, word: str) -> bool:
 def _without(known: Mapping[str, float], word: str) -> dict[str, float]:
     """Coefficients without those fitted to a chip, which get the default's values at the end; what
     documents tell of it stays."""
+    if not word:
+        return dict(known)
     rows = coefficients.family(FAMILY)
     scopes = {word, *(d.id for d in arch.devices() if d.target == word)}
     return {
