@@ -1,4 +1,4 @@
-"""What documents and counted instructions say of coefficients fitted to the chips of one vendor.
+"""What documents and counted instructions say of coefficients fitted to few chips.
 
 Production uses the fitted values. A calibration that leaves out every chip of a scope
 (`calibration.left_out`) forgets them and uses these, where there are any, instead of the value of
@@ -35,6 +35,9 @@ PRIORS: Final[Mapping[tuple[str, str, str], Prior]] = {
         270.0,
         "layer_norm_kernel.cu: eight warps, five rounds of three shuffles (32 lanes) and nine "
         "operations; three rounds through shared memory",
+    ),
+    ("moe", "stream_fraction", "rdna4"): Prior(
+        0.99, "hipengine-w7900: reads 952 of about 960 GB/s of GDDR6"
     ),
     ("chips", "hbm_fraction", "nvidia"): Prior(
         0.863, "gpu-benches: triad of an A100, 1759 of 2039 GB/s"

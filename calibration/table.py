@@ -114,8 +114,11 @@ def ratios(chosen: Sequence[Sample]) -> np.ndarray:
 def fit(settings: Sequence[Setting], chosen: Sequence[Sample], rounds: int) -> None:
     """Search the settings that predict the samples best, and put them; all stay positive.
 
-    A function on a device counts as the root of its number of samples.
+    A function on a device counts as the root of its number of samples. Without samples the settings
+    stay as they are.
     """
+    if not chosen:
+        return
     groups = [f"{sample.function} {sample.device}" for sample in chosen]
     _, index, counts = np.unique(groups, return_inverse=True, return_counts=True)
     weight = counts[index] ** -0.5

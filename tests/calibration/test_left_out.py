@@ -61,7 +61,7 @@ def test_coefficients_that_only_what_is_left_out_tells_of_are_forgotten() -> Non
 
 def test_facts_replace_what_only_a_left_out_vendor_tells_of() -> None:
     """Without an NVIDIA chip a kernel does not start as late as on an AMD chip."""
-    scopes = refit.learned_scopes(["h100_sxm"], ["mi300x"])
+    scopes = refit.learned_scopes(["h100_sxm", "rx9070xt"], ["mi300x"])
     for (family, name, scope), known in PRIORS.items():
         row = coefficients.coefficient(family, name)
         assert row.status_in(scope) in refit.LEARNED
