@@ -7,6 +7,7 @@ its file, so that a copy of the file without them can be written.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,8 +147,9 @@ def kept_rows(
     if all(problem.rows for problem in problems):
         gone = {row for problem in left_out for row in problem.rows}
         return frame[[number not in gone for number in range(len(frame))]]
-    chips = {problem.device for problem in problems} - {problem.device for problem in left_out}
-    if len(chips) < len({problem.device for problem in problems}):
+    devices = Counter(problem.device for problem in problems)
+    chips = devices - Counter(problem.device for problem in left_out)
+    if len(chips) < len(devices):
         targets = sorted({_target(device) for device in chips})
         return frame[frame["arch"].isin(targets)]
     layers = {problem.model for problem in left_out}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,26 @@ def test_rows_of_what_is_left_out_are_not_in_the_copy_of_the_data(tmp_path: Path
     frame = problems.kept_rows(path, KNOWN, gone)
     assert sorted(set(range(400)) - set(frame["M"])) == [one.rows[0] for one in gone]
     assert 80 < len(problems.thinned(frame, 100)) < 120
+
+
+def test_layers_left_out_of_a_table_of_alternatives_keep_the_other_layers(tmp_path: Path) -> None:
+    """A table with several rows per problem is divided by layers, on every chip, or by chips."""
+    path = tmp_path / "conv_miopen.parquet"
+    rows = [(arch, c, 64, 3, 3) for arch in ("gfx90a", "gfx908") for c in (32, 128)]
+    frame = pd.DataFrame(rows, columns=["arch", "C", "K", "R", "S"])
+    frame.to_parquet(path)
+    known = [
+        replace(
+            problem(device, "", problems.layer(c, 64, (3, 3)), number), file="conv_miopen", rows=()
+        )
+        for number, (device, c) in enumerate(
+            (device, c) for device in ("mi250x_gcd", "mi100") for c in (32, 128)
+        )
+    ]
+    layers = problems.kept_rows(path, known, [one for one in known if "32 and" in one.model])
+    assert layers["C"].tolist() == [128, 128]
+    chips = problems.kept_rows(path, known, [one for one in known if one.device == "mi100"])
+    assert chips["arch"].tolist() == ["gfx90a", "gfx90a"]
 
 
 def test_the_distance_is_from_what_remains() -> None:
