@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from wavecast.errors import UsageError
+from wavecast.errors import InputError, UsageError
+from wavecast.systems import workload
 from wavecast.systems.workload import Load, read_trace
 
 
@@ -59,7 +60,13 @@ def test_traces_of_both_formats(tmp_path) -> None:
     [
         ("", "no requests"),
         ("arrival,input\n1,2\n", "request 1 has no output"),
-        ("arrival,input,output\n1,two,3\n", "two"),
+        ("arrival,input,output\n1,two,3\n", "input of request 1 is two, not a finite number"),
+        (f"arrival,input,output\n1,{'9' * 5000},3\n", "not a finite number"),
+        ('{"arrival": [1], "input": 1, "output": 1}\n', r"arrival of request 1 is \[1\]"),
+        ('{"arrival": true, "input": 1, "output": 1}\n', "arrival of request 1 is True"),
+        (f'{{"arrival": 1, "input": {"9" * 400}, "output": 1}}\n', "not a finite number"),
+        (f'{{"arrival": {"[" * 100_000}\n', "nested too deeply"),
+        (f"arrival,input,output,x\n1,1,1,{'y' * 140_000}\n", "field larger than field limit"),
         ("arrival,input,output\nnan,2,3\n", "arrival of request 1 is nan"),
         ("arrival,input,output\n1,0,3\n", "request 1 of the trace has"),
         ("{}\n[1]\n", "request 1 has no arrival"),
@@ -74,8 +81,16 @@ def test_a_bad_trace_is_refused(tmp_path, text, message) -> None:
 
 
 def test_a_missing_trace_is_refused(tmp_path) -> None:
-    with pytest.raises(UsageError, match="cannot read the trace"):
+    with pytest.raises(InputError, match="no such file"):
         read_trace(tmp_path / "none")
+
+
+def test_a_trace_with_too_many_requests_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(workload, "_MOST_REQUESTS", 2)
+    path = tmp_path / "trace"
+    path.write_text("arrival,input,output\n" + "0,1,1\n" * 3)
+    with pytest.raises(UsageError, match="has more than 2 requests"):
+        read_trace(path)
 
 
 @pytest.mark.parametrize(
@@ -91,3 +106,8 @@ def test_a_missing_trace_is_refused(tmp_path) -> None:
 def test_absurd_distributions_are_refused(given) -> None:
     with pytest.raises(UsageError):
         Load(10, 10, **{"rate": 1.0, **given})
+
+
+def test_more_requests_than_are_simulated() -> None:
+    with pytest.raises(UsageError, match="1,310,720 requests, the most that are simulated"):
+        Load(10, 10, concurrency=1 << 17)

@@ -7,6 +7,7 @@ target of several devices takes the one whose file says `default_for_target`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,7 +154,7 @@ def _build(device_id: str, files: Files) -> Device:
 
 def _is_packaged(device_id: str) -> bool:
     """Whether the package has a file for this id: saves reading the heads of all of them."""
-    return device_id.isidentifier() and (ROOT / "devices" / f"{device_id}.toml").is_file()
+    return device_id.isidentifier() and os.path.isfile(ROOT / "devices" / f"{device_id}.toml")
 
 
 @cache

@@ -37,6 +37,7 @@ _FABRIC: Final = ("topology", "bandwidth", "inner", "dies", "reduces")
 _NETWORK: Final = ("nics", "bandwidth", "rails")
 _FIGURE: Final = ("value", "unit", "status", "source", "note")
 _MOST: Final = 1 << 20
+_LARGEST: Final = 1e30
 _FASTEST: Final = 1e6
 """GB/s of the fastest link that is accepted."""
 
@@ -221,7 +222,8 @@ class _Reader:
         value = found.value
         number = math.nan
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            number = convert(float(value), found.unit, "GB/s")
+            # An integer can be larger than any float.
+            number = convert(float(min(value, _LARGEST)), found.unit, "GB/s")
         if not 0 < number <= _FASTEST:
             raise self._wrong(prefix + name, f"must be a positive number of GB/s, not {value!r}")
         return found

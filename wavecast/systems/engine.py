@@ -101,7 +101,7 @@ class Engine:
                     raise UsageError(f"{name} is {value:g}, not a share")
                 found = replace(found, **{name: value})
                 continue
-            if value != int(value) or not 0 <= value <= 1 << 24:
+            if not 0 <= value <= 1 << 24 or value != int(value):
                 raise UsageError(f"{name} is {value:g}, not a number of 0 to {1 << 24}")
             if name != "wait_steps" and value < 1 and name != "captured":
                 raise UsageError(f"{name} is {value:g}, not at least 1")

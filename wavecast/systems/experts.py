@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -62,8 +62,8 @@ def measured(path: str | Path) -> ExpertLoad:
     """The loads of a file: a JSON list with a number per expert, or one list per layer, which are
     added up. Raises InputError for a file that cannot be read, UsageError for another content."""
     try:
-        found = json.loads(files.read_text(path))
-    except (ValueError, RecursionError) as error:
+        found = files.parse_json(files.read_text(path))
+    except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}") from None
     layers = found if isinstance(found, list) and found and isinstance(found[0], list) else [found]
     for layer in layers:
@@ -75,7 +75,10 @@ def measured(path: str | Path) -> ExpertLoad:
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether it is a number that float64 has, so that the sum over layers is one, or infinite."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _busiest(shares: Sequence[float], ranks: int) -> float:

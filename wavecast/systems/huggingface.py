@@ -32,6 +32,8 @@ from wavecast.systems.architecture import (
 
 Values = Mapping[str, Any]
 _LARGEST = 1 << 31
+_DEEPEST = 1 << 14
+"""Most layers of a model."""
 
 
 class Fields:
@@ -40,7 +42,9 @@ class Fields:
     def __init__(self, name: str, values: Values) -> None:
         self.name, self.values = name, values
 
-    def integer(self, *names: str, default: int | None = None, least: int = 1) -> int:
+    def integer(
+        self, *names: str, default: int | None = None, least: int = 1, most: int = _LARGEST - 1
+    ) -> int:
         """The first of `names` that is there. Raises UsageError."""
         for name in names:
             value = self.values.get(name)
@@ -48,12 +52,17 @@ class Fields:
                 continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise UsageError(f"{self.name}: {name} is {value!r}, not a whole number")
-            if not least <= value < _LARGEST:
-                raise UsageError(f"{self.name}: {name} is {value}, not {least} to {_LARGEST - 1}")
+            if not least <= value <= most:
+                raise UsageError(f"{self.name}: {name} is {value}, not {least} to {most}")
             return value
         if default is None:
             raise UsageError(f"{self.name}: no field {' or '.join(names)}")
         return default
+
+    @property
+    def depth(self) -> int:
+        """Layers. Raises UsageError."""
+        return self.integer("num_hidden_layers", most=_DEEPEST)
 
     def list(self, name: str, length: int) -> tuple[str, ...] | None:
         """A list with an entry per layer. Raises UsageError for another length."""
@@ -120,7 +129,7 @@ def _experts(fields: Fields, inter: str, shared: int = 0) -> ExpertMlp:
 
 
 def _repeated(fields: Fields, attention: Attention, mlp: Mlp) -> list[Layer]:
-    return [Layer(attention, mlp)] * fields.integer("num_hidden_layers")
+    return [Layer(attention, mlp)] * fields.depth
 
 
 def _llama(fields: Fields) -> list[Layer]:
@@ -133,9 +142,11 @@ def _mixtral(fields: Fields) -> list[Layer]:
 
 def _qwen_moe(fields: Fields) -> list[Layer]:
     """Experts in every `decoder_sparse_step`-th layer but those of `mlp_only_layers`."""
-    depth = fields.integer("num_hidden_layers")
+    depth = fields.depth
     step = fields.integer("decoder_sparse_step", default=1)
-    dense = set(fields.values.get("mlp_only_layers") or ())
+    dense = fields.values.get("mlp_only_layers") or []
+    if not isinstance(dense, list) or not all(isinstance(layer, int) for layer in dense):
+        raise UsageError(f"{fields.name}: mlp_only_layers is {dense!r}, not a list of numbers")
     shared = fields.integer("shared_expert_intermediate_size", default=0, least=0)
     experts = _experts(fields, "moe_intermediate_size", shared)
     attention = _grouped(fields)
@@ -147,7 +158,7 @@ def _qwen_moe(fields: Fields) -> list[Layer]:
 
 def _qwen_hybrid(fields: Fields) -> list[Layer]:
     """Linear attention, and gated softmax attention in every `full_attention_interval`-th layer."""
-    depth = fields.integer("num_hidden_layers")
+    depth = fields.depth
     types = fields.list("layer_types", depth)
     if types is None:
         interval = fields.integer("full_attention_interval", default=4)
@@ -177,7 +188,7 @@ def _glm_moe(fields: Fields) -> list[Layer]:
 
 
 def _dense_then_experts(fields: Fields, attention: Attention) -> list[Layer]:
-    depth = fields.integer("num_hidden_layers")
+    depth = fields.depth
     dense = fields.integer("first_k_dense_replace", default=0, least=0)
     shared = fields.integer("n_shared_experts", default=0, least=0)
     inter = fields.integer("moe_intermediate_size")
@@ -187,7 +198,7 @@ def _dense_then_experts(fields: Fields, attention: Attention) -> list[Layer]:
 
 def _gpt_oss(fields: Fields) -> list[Layer]:
     """Sliding windows in every other layer."""
-    depth = fields.integer("num_hidden_layers")
+    depth = fields.depth
     types = fields.list("layer_types", depth) or tuple(
         "full_attention" if n % 2 else "sliding_attention" for n in range(depth)
     )
@@ -207,10 +218,7 @@ def _llama4(fields: Fields) -> list[Layer]:
     experts = _experts(fields, "intermediate_size", inter)
     attention = _grouped(fields)
     dense = DenseMlp(fields.integer("intermediate_size_mlp", default=inter))
-    return [
-        Layer(attention, dense if (n + 1) % step else experts)
-        for n in range(fields.integer("num_hidden_layers"))
-    ]
+    return [Layer(attention, dense if (n + 1) % step else experts) for n in range(fields.depth)]
 
 
 def _of_type(fields: Fields, mixers: Mapping[str, Attention], name: str) -> Attention:

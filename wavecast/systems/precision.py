@@ -116,6 +116,8 @@ def _of_checkpoint(config: Mapping[str, Any]) -> Precision:
     quantisation = config.get("quantization_config")
     if not quantisation:
         return Precision(wide, wide, wide, wide, "bf16")
+    if not isinstance(quantisation, Mapping):
+        raise UsageError(f"quantization_config is {quantisation!r}, not an object")
     method = quantisation.get("quant_method")
     if method == "fp8":
         scaling = "block" if quantisation.get("weight_block_size") else "token"
@@ -129,7 +131,10 @@ def _of_checkpoint(config: Mapping[str, Any]) -> Precision:
             f"quantization_config has quant_method {method!r}; known: fp8, mxfp4, awq, gptq",
             hint="--dtype names the format of the weights",
         )
-    kept = " ".join(map(str, quantisation.get("modules_to_not_convert") or ()))
+    excluded = quantisation.get("modules_to_not_convert") or []
+    if not isinstance(excluded, list):
+        raise UsageError(f"modules_to_not_convert is {excluded!r}, not a list")
+    kept = " ".join(map(str, excluded))
     return Precision(
         attention=wide if "attn" in kept else narrow,
         dense=wide if "mlp" in kept.replace("mlp.router", "").replace("mlp.gate", "") else narrow,

@@ -7,7 +7,6 @@ and a trace at the times it gives.
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from wavecast import files
 from wavecast.errors import UsageError
 
 LONGEST: Final = 1 << 24
@@ -94,6 +94,11 @@ class Load:
             raise UsageError(f"a share {self.prefix:g} of the prompt in the prefix cache")
         if (self.concurrency > 0) + (self.rate > 0) + (self.trace is not None) != 1:
             raise UsageError("a load has either a concurrency, a rate of requests or a trace")
+        if self.count > _MOST_REQUESTS:
+            raise UsageError(
+                f"{self.count:,} requests, the most that are simulated are {_MOST_REQUESTS:,}",
+                hint="--requests sets their number",
+            )
 
     @property
     def count(self) -> int:
@@ -148,19 +153,18 @@ class Load:
 
 def read_trace(path: Path) -> RequestTrace:
     """A CSV with a header, or JSON lines, with the columns arrival (seconds), input and output
-    (tokens); other common names are accepted. Raises UsageError for anything else."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the trace {path}: {error}") from error
-    lines = [line for line in text.splitlines() if line.strip()]
+    (tokens); other common names are accepted. Raises InputError for a file that cannot be read,
+    UsageError for another content."""
+    lines = [line for line in files.read_text(path).splitlines() if line.strip()]
+    if len(lines) > _MOST_REQUESTS + 1:
+        raise UsageError(f"{path} has more than {_MOST_REQUESTS:,} requests")
     try:
         if lines and lines[0].lstrip().startswith("{"):
-            found = [json.loads(line) for line in lines]
+            found = map(files.parse_json, lines)
         else:
-            found = list(csv.DictReader(lines))
+            found = csv.DictReader(lines)
         rows = sorted(_row(row, number) for number, row in enumerate(found, 1))
-    except (ValueError, OverflowError, csv.Error) as error:
+    except (ValueError, csv.Error) as error:
         raise UsageError(f"{path}: {error}") from error
     first = rows[0][0] if rows else 0.0
     return RequestTrace(
@@ -180,11 +184,22 @@ def _row(row: object, number: int) -> tuple[float, int, int]:
         name = next((name for name in names if lower.get(name) not in (None, "")), None)
         if name is None:
             raise ValueError(f"request {number} has no {names[0]}")
-        value = float(lower[name])
-        if not math.isfinite(value):
-            raise ValueError(f"{name} of request {number} is {value}")
+        value = _finite(lower[name])
+        if value is None:
+            raise ValueError(f"{name} of request {number} is {lower[name]}, not a finite number")
         values.append(value)
     return values[0], int(values[1]), int(values[2])
+
+
+def _finite(value: object) -> float | None:
+    """None for what is not a finite number."""
+    if not isinstance(value, (int, float, str)) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 __all__ = ["LONGEST", "Load", "RequestTrace", "read_trace"]

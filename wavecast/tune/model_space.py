@@ -20,6 +20,7 @@ _PER_SLOT: Final = 4
 """Requests per concurrent one: a search compares many runs, which may be shorter."""
 _FEWEST: Final = 32
 _LARGEST_BATCH: Final = 1024
+_MOST_REQUESTS: Final = 1 << 20
 _MOST: Final = 100_000
 """Configurations of a search."""
 _SLO: Final = re.compile(r"(ttft|tpot)(?:\.(p50|p90|p99))?\s*<=?\s*([\d.]+)\s*(s|ms|us)")
@@ -119,15 +120,24 @@ def configurations(
             yield _configuration(system, deployment, load, dict(zip(tried, values, strict=True)))
 
 
+def _batch(text: str) -> int:
+    """Raises UsageError."""
+    try:
+        batch = int(text)
+    except ValueError:
+        batch = 0
+    if not 0 < batch <= _MOST_REQUESTS:
+        raise UsageError(f"batch {text!r} is not a number from 1 to {_MOST_REQUESTS:,}")
+    return batch
+
+
 def _configuration(
     system: System, deployment: Deployment, load: Load, values: dict[str, str]
 ) -> ModelConfiguration:
     batch = load.concurrency
     settings = {name: value for name, value in values.items() if name in SETTINGS}
     if "batch" in values:
-        if not values["batch"].isdecimal() or not 0 < int(values["batch"]) <= 1 << 20:
-            raise UsageError(f"batch {values['batch']!r} is not a number from 1 to {1 << 20}")
-        batch = int(values["batch"])
+        batch = _batch(values["batch"])
     if settings:
         if "tp" in settings:  # what all GPUs divided was chosen for another number of them
             settings = {"dp": "1", "ep": "1"} | settings

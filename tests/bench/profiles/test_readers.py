@@ -39,7 +39,7 @@ def test_kernel_trace_of_rocprofv3(tmp_path: Path) -> None:
     assert list(profile.launches.duration) == [700, 0]
     assert profile.notes == [
         "1 dispatch without times in whole nanoseconds",
-        "1 row cannot be read, left out",
+        "1 record cannot be read, left out",
     ]
 
 

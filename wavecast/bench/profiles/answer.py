@@ -47,10 +47,15 @@ def profiles(path: Path, device: str = "", on: Sequence[str] = ()) -> list[Profi
     """
     chip = load(device).id if device else ""
     others = [load(name) for name in on]
-    found = [_answer(file, profile, chip, others) for file, profile in read_ranks(path)]
-    answers = [answer for answer in found if len(answer.profile.launches)]
+    answers = []
+    notes: list[str] = []
+    for file, profile in read_ranks(path):
+        if len(profile.launches):
+            answers.append(_answer(file, profile, chip, others))
+        else:
+            notes += profile.notes
     if not answers:
-        raise NothingAnalysed(f"{path} has no kernel")
+        raise NothingAnalysed(f"{path} has no kernel", hint="; ".join(dict.fromkeys(notes)))
     return answers
 
 

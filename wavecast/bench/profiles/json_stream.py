@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from wavecast import files
 from wavecast.errors import InputError
 
 Item = TypeVar("Item")
@@ -26,6 +27,8 @@ _LONGEST: Final = 1 << 30
 """Bytes of an element, or of what precedes the array, that are never exceeded by a real file."""
 _NOT_FINITE: Final = re.compile(rb"(?<=[:\[,\s])-?(?:nan|inf|NaN|Infinity)(?=[,\]}\s])")
 """Numbers that some profilers write and JSON does not have."""
+_DAMAGED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for text that is not JSON of the wanted form, or is nested too deeply."""
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _STEP: Final = np.zeros(256, dtype=np.int8)
 for _character, _value in (("{", 1), ("[", 1), ("}", -1), ("]", -1)):
@@ -86,7 +89,7 @@ class ArrayReader:
     def _decoded(self, text: bytes, decode: Callable[[bytes], list[Item]]) -> list[Item]:
         try:
             return decode(b"[" + text + b"]")
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _DAMAGED:
             return self._one_by_one(text, decode)
 
     def _one_by_one(self, text: bytes, decode: Callable[[bytes], list[Item]]) -> list[Item]:
@@ -96,7 +99,7 @@ class ArrayReader:
             element = text[start:end].lstrip(b", \t\r\n")
             try:
                 found += decode(b"[" + _NOT_FINITE.sub(b"null", element) + b"]")
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except _DAMAGED:
                 self.damaged += 1
             start = end
         return found
@@ -105,12 +108,28 @@ class ArrayReader:
         while more := self._read():
             tail += more
         try:
-            self.rest = msgspec.json.decode(head + self._key + b": null" + tail)
-        except msgspec.DecodeError:
+            self.rest = _object(head + self._key + b": null" + tail)
+        except _DAMAGED:
             try:
-                self.rest = msgspec.json.decode(head.rstrip(b", \t\r\n") + b"}")
-            except msgspec.DecodeError:
+                self.rest = _object(head.rstrip(b", \t\r\n") + b"}")
+            except _DAMAGED:
                 self.truncated = True
+
+
+def _object(text: bytes) -> dict[str, object]:
+    """Raises as msgspec, and for JSON that is not an object."""
+    return msgspec.json.decode(text, type=dict[str, object])
+
+
+def read_whole(stream: IO[bytes]) -> bytes:
+    """All bytes. Raises InputError where a packed file ends early or is damaged, and for more than
+    `files.LARGEST` bytes."""
+    text, whole = read_some(stream, files.LARGEST + 1)
+    if not whole:
+        raise InputError("it cannot be unpacked: it is damaged or ends early")
+    if len(text) > files.LARGEST:
+        raise InputError(f"it has more than {files.LARGEST >> 30} GiB")
+    return text
 
 
 def read_some(stream: IO[bytes], size: int) -> tuple[bytes, bool]:
@@ -166,4 +185,4 @@ def _cut(text: bytes) -> tuple[int, int | None]:
     return (int(braces[whole[-1]]) + 1 if whole.size else 0), closed
 
 
-__all__ = ["CHUNK", "ArrayReader", "read_some"]
+__all__ = ["CHUNK", "ArrayReader", "read_some", "read_whole"]

@@ -15,6 +15,10 @@ Value = TypeVar("Value")
 
 NONE: Final = -1
 """In a column of indices: there is none."""
+_LATEST: Final = 1 << 61
+"""Nanoseconds: sums of a start and a duration, and their differences, are 64-bit integers."""
+_UNREADABLE: Final = (TypeError, ValueError, OverflowError)
+"""What columns raise for a value that is not an integer of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,12 @@ def _column() -> array[int]:
     return array("q")
 
 
+def _check_times(start: int, duration: int) -> None:
+    """Raises ValueError for times that no run has, TypeError for what is not a number."""
+    if not (-_LATEST < start < _LATEST and 0 <= duration < _LATEST):
+        raise ValueError(f"start {start}, duration {duration}")
+
+
 @dataclass(slots=True)
 class Activities:
     """What devices did: a value per activity in every column, in the order of the file.
@@ -110,14 +120,24 @@ class Activities:
         duration: int,
         correlation: int = NONE,
     ) -> None:
-        """Append an activity; its operator is not known yet."""
+        """Append an activity; its operator is not known yet. Raises ValueError, and appends
+        nothing, for values that no run has."""
+        try:
+            _check_times(start, duration)
+            self.device.append(device)
+            self.stream.append(stream)
+            self.start.append(start)
+            self.duration.append(duration)
+            self.correlation.append(correlation)
+        except _UNREADABLE as error:
+            self._remove_after(len(self.op))
+            raise ValueError(str(error)) from None
         self.info.append(info)
-        self.device.append(device)
-        self.stream.append(stream)
-        self.start.append(start)
-        self.duration.append(duration)
-        self.correlation.append(correlation)
         self.op.append(NONE)
+
+    def _remove_after(self, rows: int) -> None:
+        for column in (self.device, self.stream, self.start, self.duration, self.correlation):
+            del column[rows:]
 
     def __len__(self) -> int:
         return len(self.info)
@@ -139,14 +159,24 @@ class HostCalls:
     def add(
         self, info: int, thread: int, start: int, duration: int, correlation: int = NONE
     ) -> None:
-        """Append a call; its parent and its module are not known yet."""
+        """Append a call; its parent and its module are not known yet. Raises ValueError, and
+        appends nothing, for values that no run has."""
+        try:
+            _check_times(start, duration)
+            self.thread.append(thread)
+            self.start.append(start)
+            self.duration.append(duration)
+            self.correlation.append(correlation)
+        except _UNREADABLE as error:
+            self._remove_after(len(self.info))
+            raise ValueError(str(error)) from None
         self.info.append(info)
-        self.thread.append(thread)
-        self.start.append(start)
-        self.duration.append(duration)
-        self.correlation.append(correlation)
         self.parent.append(NONE)
         self.module.append(NONE)
+
+    def _remove_after(self, rows: int) -> None:
+        for column in (self.thread, self.start, self.duration, self.correlation):
+            del column[rows:]
 
     def __len__(self) -> int:
         return len(self.info)
@@ -154,7 +184,8 @@ class HostCalls:
 
 @dataclass(slots=True)
 class Profile:
-    """A run on some devices. `notes` say what the file lacks or what could not be read."""
+    """A run on some devices. `notes` say what the file lacks, `damaged` counts the records that
+    cannot be read and are left out."""
 
     tool: str
     devices: dict[int, ProfiledDevice] = field(default_factory=dict)
@@ -171,6 +202,7 @@ class Profile:
     counters: dict[int, dict[str, float]] = field(default_factory=dict)
     rank: int = 0
     notes: list[str] = field(default_factory=list)
+    damaged: int = 0
 
     @property
     def names(self) -> Sequence[ProfiledKernel]:

@@ -19,6 +19,7 @@ from wavecast.bench import plugins
 from wavecast.bench.profiles.json_stream import read_some
 from wavecast.bench.profiles.profile import Profile
 from wavecast.errors import InputError
+from wavecast.wording import count
 
 GROUP: Final = "wavecast.profiles"
 OWN: Final = {
@@ -69,12 +70,16 @@ def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
 
 def _read(path: Path, reader: ModuleType) -> Profile:
     if hasattr(reader, "MAGIC"):
-        return reader.read(path)
-    try:
-        with _open(path) as stream:
-            return reader.read(stream)
-    except InputError as error:
-        raise InputError(f"{path}: {error}", hint=error.hint) from error
+        profile = reader.read(path)
+    else:
+        try:
+            with _open(path) as stream:
+                profile = reader.read(stream)
+        except InputError as error:
+            raise InputError(f"{path}: {error.message}", hint=error.hint) from error
+    if profile.damaged:
+        profile.notes.append(f"{count(profile.damaged, 'record')} cannot be read, left out")
+    return profile
 
 
 def _open(path: Path) -> IO[bytes]:

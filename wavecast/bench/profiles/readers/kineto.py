@@ -58,6 +58,20 @@ class _Event(msgspec.Struct, frozen=True):
     args: _Arguments | None = None
 
 
+class _DeviceProperties(msgspec.Struct, frozen=True):
+    id: int | None = None
+    name: str | None = None
+    units: int | None = msgspec.field(default=None, name="numSms")
+    memory_bytes: int | None = msgspec.field(default=None, name="totalGlobalMem")
+    major: int | None = msgspec.field(default=None, name="computeMajor")
+    minor: int | None = msgspec.field(default=None, name="computeMinor")
+
+    def device(self, hip: bool) -> ProfiledDevice:
+        """With the compute capability as target, unless it is a GPU of AMD."""
+        target = "" if hip or self.major is None else f"sm_{self.major}{self.minor}"
+        return ProfiledDevice(self.name or "", target, self.units or 0, self.memory_bytes or 0)
+
+
 _NO_ARGUMENTS: Final = _Arguments()
 
 
@@ -76,13 +90,15 @@ def read(stream: IO[bytes]) -> Profile:
     collect = _Collector()
     for batch in reader.batches(decoder.decode):
         for event in batch:
-            collect.add(event)
+            try:
+                collect.add(event)
+            except ValueError:
+                collect.profile.damaged += 1
     profile = collect.profile
+    profile.damaged += reader.damaged
     _header(profile, reader.rest)
     if reader.truncated:
         profile.notes.append("the file ends early; what follows is of the part that is there")
-    if reader.damaged:
-        profile.notes.append(f"{count(reader.damaged, 'event')} cannot be read, left out")
     if collect.without_times:
         profile.notes.append(f"{count(collect.without_times, 'event')} without a time, left out")
     nest(profile)
@@ -220,15 +236,15 @@ def _axes(value: tuple[int, ...]) -> tuple[int, int, int]:
 def _header(profile: Profile, rest: Mapping[str, Any]) -> None:
     """Devices and rank. On ROCm, kernels name agents, which follow those of the host in order."""
     used = sorted({d for d in (*profile.launches.device, *profile.copies.device) if d >= 0})
-    given = [p for p in rest.get("deviceProperties") or () if isinstance(p, dict)]
-    by_number = {p.get("id"): p for p in given}
+    given = _properties(rest.get("deviceProperties"))
+    by_number = {p.id: p for p in given}
     hip = "hip_runtime_version" in rest or "roctracer_version" in rest or _hip(profile)
-    same = len({(p.get("name"), p.get("numSms"), p.get("totalGlobalMem")) for p in given}) == 1
+    same = len({(p.name, p.units, p.memory_bytes) for p in given}) == 1
     for device in used:
         found = by_number.get(device)
         if (found is None or hip) and given and same:
             found = given[0]
-        profile.devices[device] = _device(found, hip) if found else ProfiledDevice()
+        profile.devices[device] = found.device(hip) if found else ProfiledDevice()
     distributed = rest.get("distributedInfo")
     if isinstance(distributed, dict) and isinstance(distributed.get("rank"), int):
         profile.rank = distributed["rank"]
@@ -240,15 +256,15 @@ def _hip(profile: Profile) -> bool:
     return any(name.startswith("hip") for name in profile.call_names.values)
 
 
-def _device(found: Mapping[str, Any], hip: bool) -> ProfiledDevice:
-    major, minor = found.get("computeMajor"), found.get("computeMinor")
-    target = "" if hip or major is None else f"sm_{major}{minor}"
-    return ProfiledDevice(
-        name=str(found.get("name") or ""),
-        target=target,
-        units=int(found.get("numSms") or 0),
-        memory_bytes=int(found.get("totalGlobalMem") or 0),
-    )
+def _properties(given: Any) -> list[_DeviceProperties]:
+    """Those that can be read."""
+    found = []
+    for one in given if isinstance(given, list) else ():
+        try:
+            found.append(msgspec.convert(one, _DeviceProperties))
+        except msgspec.ValidationError:
+            continue
+    return found
 
 
 __all__ = ["KEY", "read", "recognise"]

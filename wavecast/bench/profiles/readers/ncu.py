@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import IO, Final
 
+from wavecast.bench.profiles.json_stream import read_whole
 from wavecast.bench.profiles.profile import Profile, ProfiledDevice, ProfiledKernel
 from wavecast.bench.profiles.readers.sizes import Axes
 from wavecast.errors import InputError
@@ -25,6 +27,7 @@ _NANOSECONDS: Final = {
 }  # fmt: skip
 _ENGLISH: Final = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?([eE][+-]?\d+)?")
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),(\d{1,2}|\d{4,})")
+_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _REGISTERS: Final = ("Registers Per Thread", "launch__registers_per_thread")
 
 
@@ -38,9 +41,12 @@ def read(stream: IO[bytes]) -> Profile:
 
     Raises InputError for decimal commas and for a table without launches.
     """
-    text = stream.read().decode("utf-8-sig", "replace")
+    text = read_whole(stream).decode("utf-8-sig", "replace")
     lines = [line for line in text.splitlines() if line and not line.startswith("==")]
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    try:
+        rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    except csv.Error as error:
+        raise InputError(f"the table cannot be read: {error}") from None
     for row in rows:
         if any(isinstance(v, str) and _DECIMAL_COMMA.fullmatch(v) for v in row.values()):
             raise InputError(
@@ -59,7 +65,11 @@ def read(stream: IO[bytes]) -> Profile:
         info = profile.kernels.number(_kernel(row, metrics))
         device = _integer(row.get("Device"))
         stream_number = _integer(row.get("Stream"))
-        profile.launches.add(info, device, stream_number, now, duration)
+        try:
+            profile.launches.add(info, device, stream_number, now, duration)
+        except ValueError:
+            profile.damaged += 1
+            continue
         now += duration
         profile.counters[number] = {
             name: float(value.replace(",", ""))
@@ -84,7 +94,10 @@ def _details(rows: Sequence[Mapping[str, str]]) -> list[tuple[Mapping[str, str],
         key = (row.get("Process ID") or "", row.get("ID") or "")
         metrics = found.setdefault(key, (row, {}))[1]
         if row.get("Metric Name"):
-            metrics[row["Metric Name"]] = (row["Metric Value"] or "", row["Metric Unit"] or "")
+            metrics[row["Metric Name"]] = (
+                row.get("Metric Value") or "",
+                row.get("Metric Unit") or "",
+            )
     return list(found.values())
 
 
@@ -103,7 +116,8 @@ def _duration(metrics: _Metrics) -> int | None:
         if name in metrics:
             value, unit = metrics[name]
             if unit in _NANOSECONDS and _ENGLISH.fullmatch(value):
-                return round(float(value.replace(",", "")) * _NANOSECONDS[unit])
+                taken = float(value.replace(",", "")) * _NANOSECONDS[unit]
+                return round(taken) if math.isfinite(taken) else None
     return None
 
 
@@ -118,7 +132,7 @@ def _kernel(row: Mapping[str, str], metrics: _Metrics) -> ProfiledKernel:
 
 
 def _axes(text: str | None) -> Axes:
-    numbers = [int(n) for n in re.findall(r"\d+", text or "")]
+    numbers = [int(n) for n in re.findall(r"\b[0-9]{1,18}\b", text or "")]
     if not 1 <= len(numbers) <= 3:
         return (0, 0, 0)
     x, y, z = (*numbers, 1, 1)[:3]
@@ -126,7 +140,7 @@ def _axes(text: str | None) -> Axes:
 
 
 def _integer(text: str | None) -> int:
-    return int(text) if text and text.isdigit() else 0
+    return int(text) if text and _DIGITS.fullmatch(text) else 0
 
 
 __all__ = ["read", "recognise"]

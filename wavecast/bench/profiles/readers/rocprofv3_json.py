@@ -10,6 +10,7 @@ from typing import IO, Final
 
 import msgspec
 
+from wavecast.bench.profiles.json_stream import read_whole
 from wavecast.bench.profiles.profile import Profile, ProfiledDevice, ProfiledKernel
 from wavecast.bench.profiles.readers.sizes import blocks
 from wavecast.errors import InputError
@@ -110,8 +111,8 @@ def recognise(head: bytes) -> bool:
 def read(stream: IO[bytes]) -> Profile:
     """Dispatches and copies of all processes. Raises InputError for JSON that is damaged."""
     try:
-        found = msgspec.json.decode(stream.read(), type=_File)
-    except (msgspec.DecodeError, EOFError, OSError) as error:
+        found = msgspec.json.decode(read_whole(stream), type=_File)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"not the JSON of rocprofv3: {error}") from None
     profile = Profile("rocprofv3")
     for process in found.processes:
@@ -142,23 +143,29 @@ def _process(profile: Profile, process: _Process) -> None:
             lds_bytes=launch.group_segment_size,
             scratch_bytes=launch.private_segment_size,
         )
-        profile.launches.add(
-            profile.kernels.number(info),
-            devices.get(launch.agent_id.handle, launch.agent_id.handle),
-            record.stream_id.handle or launch.queue_id.handle,
-            record.start_timestamp,
-            record.end_timestamp - record.start_timestamp,
-            record.correlation_id.internal,
-        )
+        try:
+            profile.launches.add(
+                profile.kernels.number(info),
+                devices.get(launch.agent_id.handle, launch.agent_id.handle),
+                record.stream_id.handle or launch.queue_id.handle,
+                record.start_timestamp,
+                record.end_timestamp - record.start_timestamp,
+                record.correlation_id.internal,
+            )
+        except ValueError:
+            profile.damaged += 1
     for copy in process.buffer_records.memory_copy:
-        profile.copies.add(
-            profile.copy_names.number(f"copy {copy.operation}"),
-            devices.get(copy.dst_agent_id.handle, copy.dst_agent_id.handle),
-            copy.stream_id.handle,
-            copy.start_timestamp,
-            copy.end_timestamp - copy.start_timestamp,
-            copy.correlation_id.internal,
-        )
+        try:
+            profile.copies.add(
+                profile.copy_names.number(f"copy {copy.operation}"),
+                devices.get(copy.dst_agent_id.handle, copy.dst_agent_id.handle),
+                copy.stream_id.handle,
+                copy.start_timestamp,
+                copy.end_timestamp - copy.start_timestamp,
+                copy.correlation_id.internal,
+            )
+        except ValueError:
+            profile.damaged += 1
     for number in {*profile.launches.device, *profile.copies.device}:
         if 0 <= number < len(gpus):
             agent = gpus[number]

@@ -7,13 +7,20 @@ file can have several; columns that older schemas lack are read as 0.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from wavecast.bench.profiles.profile import Names, Profile, ProfiledDevice, ProfiledKernel
+from wavecast.bench.profiles.profile import (
+    Activities,
+    HostCalls,
+    Names,
+    Profile,
+    ProfiledDevice,
+    ProfiledKernel,
+)
 from wavecast.bench.profiles.readers.sizes import blocks
 from wavecast.errors import InputError
 
@@ -36,17 +43,37 @@ def read(path: Path) -> Profile:
         with closing(
             sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
         ) as db:
-            tables = [str(name) for (name,) in db.execute("SELECT name FROM sqlite_master")]
+            # Views can have rows without end.
+            found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            tables = [str(name) for (name,) in found]
             if _NSYS in tables:
                 return _nsys(db, tables)
             suffixes = [t.removeprefix(_ROCPD) for t in tables if t.startswith(_ROCPD)]
             if suffixes:
                 return _rocpd(db, sorted(suffixes))
-    except (sqlite3.DatabaseError, OverflowError) as error:
+    except sqlite3.DatabaseError as error:
         raise InputError(f"{path}: the database cannot be read: {error}") from None
     raise InputError(
         f"{path} is neither a rocpd database nor an export of Nsight Systems with kernels"
     )
+
+
+def _add(profile: Profile, table: Activities | HostCalls, *values: Any) -> None:
+    """A row of a table of the profile; one with other than 64-bit integers is counted."""
+    try:
+        table.add(*values)
+    except ValueError:
+        profile.damaged += 1
+
+
+def _whole(value: Any) -> int:
+    """An integer of a row; 0 for NULL and for what is not a number."""
+    return value if isinstance(value, int) else 0
+
+
+def _between(start: Any, end: Any) -> Any:
+    """The duration; None, which no table takes, where one of both is not a number."""
+    return end - start if isinstance(start, int) and isinstance(end, int) else None
 
 
 def _rows(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -55,6 +82,10 @@ def _rows(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterato
     chosen = ", ".join(f'"{c}"' if c in present else "NULL" for c in columns)
     for row in db.execute(f'SELECT {chosen} FROM "{table}"'):
         yield dict(zip(columns, row, strict=True))
+
+
+def _strings(db: sqlite3.Connection, table: str, column: str) -> dict[int, Any]:
+    return {row["id"]: row[column] for row in _rows(db, table, ("id", column))}
 
 
 # --- rocpd ---------------------------------------------------------------------------------------
@@ -94,36 +125,35 @@ def _rocpd_process(
     for row in _rows(db, f"{_ROCPD}{suffix}", columns):
         symbol = symbols.get(row["kernel_id"]) or {}
         name = symbol.get("display_name") or symbol.get("kernel_name")
-        tx, ty, tz = (int(row[f"workgroup_size_{axis}"] or 0) for axis in _AXES)
-        gx, gy, gz = (int(row[f"grid_size_{axis}"] or 0) for axis in _AXES)
+        tx, ty, tz = (_whole(row[f"workgroup_size_{axis}"]) for axis in _AXES)
+        gx, gy, gz = (_whole(row[f"grid_size_{axis}"]) for axis in _AXES)
         info = ProfiledKernel(
-            (name or f"kernel {row['kernel_id']}").removesuffix(".kd"),
+            str(name or f"kernel {row['kernel_id']}").removesuffix(".kd"),
             blocks=blocks((gx, gy, gz), (tx, ty, tz)),
             threads=(tx, ty, tz),
-            registers=int(symbol.get("arch_vgpr_count") or 0),
-            accumulators=int(symbol.get("accum_vgpr_count") or 0),
-            scalar_registers=int(symbol.get("sgpr_count") or 0),
-            lds_bytes=int(row["group_segment_size"] or 0),
-            scratch_bytes=int(row["private_segment_size"] or 0),
+            registers=_whole(symbol.get("arch_vgpr_count")),
+            accumulators=_whole(symbol.get("accum_vgpr_count")),
+            scalar_registers=_whole(symbol.get("sgpr_count")),
+            lds_bytes=_whole(row["group_segment_size"]),
+            scratch_bytes=_whole(row["private_segment_size"]),
         )
         device = numbers.number((suffix, row["agent_id"]))
         agent = agents.get(row["agent_id"]) or {}
         profile.devices[device] = ProfiledDevice(
-            name=agent.get("product_name") or "", target=agent.get("name") or ""
+            name=str(agent.get("product_name") or ""), target=str(agent.get("name") or "")
         )
-        stream = int(row["stream_id"] or row["queue_id"] or 0)
-        profile.launches.add(
-            profile.kernels.number(info), device, stream, row["start"], row["end"] - row["start"]
-        )
-    strings = {r["id"]: r["string"] for r in _rows(db, f"rocpd_string{suffix}", ("id", "string"))}
+        stream = _whole(row["stream_id"]) or _whole(row["queue_id"])
+        times = row["start"], _between(row["start"], row["end"])
+        _add(profile, profile.launches, profile.kernels.number(info), device, stream, *times)
+    strings = _strings(db, f"rocpd_string{suffix}", "string")
     copies = ("name_id", "dst_agent_id", "stream_id", "start", "end")
     for row in _rows(db, f"rocpd_memory_copy{suffix}", copies):
-        profile.copies.add(
+        _add(
+            *(profile, profile.copies),
             profile.copy_names.number(str(strings.get(row["name_id"], "copy"))),
             numbers.number((suffix, row["dst_agent_id"])),
-            int(row["stream_id"] or 0),
-            row["start"],
-            row["end"] - row["start"],
+            _whole(row["stream_id"]),
+            *(row["start"], _between(row["start"], row["end"])),
         )
 
 
@@ -132,7 +162,7 @@ def _rocpd_process(
 
 def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
     profile = Profile("Nsight Systems")
-    strings = {row["id"]: row["value"] for row in _rows(db, "StringIds", ("id", "value"))}
+    strings = _strings(db, "StringIds", "value")
     columns = (
         "start", "end", "deviceId", "streamId", "correlationId", "demangledName", "shortName",
         "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
@@ -140,55 +170,52 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
     )  # fmt: skip
     for row in _rows(db, _NSYS, columns):
         name = strings.get(row["demangledName"]) or strings.get(row["shortName"])
-        shared = int(row["staticSharedMemory"] or 0) + int(row["dynamicSharedMemory"] or 0)
+        shared = _whole(row["staticSharedMemory"]) + _whole(row["dynamicSharedMemory"])
         info = ProfiledKernel(
             str(name or "unnamed kernel"),
-            blocks=(row["gridX"] or 0, row["gridY"] or 0, row["gridZ"] or 0),
-            threads=(row["blockX"] or 0, row["blockY"] or 0, row["blockZ"] or 0),
-            registers=int(row["registersPerThread"] or 0),
+            blocks=(_whole(row["gridX"]), _whole(row["gridY"]), _whole(row["gridZ"])),
+            threads=(_whole(row["blockX"]), _whole(row["blockY"]), _whole(row["blockZ"])),
+            registers=_whole(row["registersPerThread"]),
             lds_bytes=shared,
-            scratch_bytes=int(row["localMemoryPerThread"] or 0),
+            scratch_bytes=_whole(row["localMemoryPerThread"]),
         )
-        profile.launches.add(
-            profile.kernels.number(info),
-            row["deviceId"],
-            row["streamId"],
-            row["start"],
-            row["end"] - row["start"],
-            row["correlationId"] or 0,
-        )
+        _add(profile, profile.launches, profile.kernels.number(info), *_activity(row))
     for kind in ("MEMCPY", "MEMSET"):
         table = f"CUPTI_ACTIVITY_KIND_{kind}"
         if table in tables:
             for row in _rows(db, table, ("start", "end", "deviceId", "streamId", "correlationId")):
-                profile.copies.add(
-                    profile.copy_names.number(kind.capitalize()),
-                    row["deviceId"],
-                    row["streamId"],
-                    row["start"],
-                    row["end"] - row["start"],
-                    row["correlationId"] or 0,
-                )
+                name = profile.copy_names.number(kind.capitalize())
+                _add(profile, profile.copies, name, *_activity(row))
     calls = "CUPTI_ACTIVITY_KIND_RUNTIME"
     if calls in tables:
         for row in _rows(db, calls, ("start", "end", "globalTid", "correlationId", "nameId")):
-            profile.calls.add(
+            _add(
+                *(profile, profile.calls),
                 profile.call_names.number(str(strings.get(row["nameId"], "call"))),
                 row["globalTid"] or 0,
-                row["start"],
-                row["end"] - row["start"],
+                *(row["start"], _between(row["start"], row["end"])),
                 row["correlationId"] or 0,
             )
     if "TARGET_INFO_GPU" in tables:
         columns = ("id", "name", "smCount", "totalMemory", "computeMajor", "computeMinor")
         for row in _rows(db, "TARGET_INFO_GPU", columns):
+            known = isinstance(row["computeMajor"], int)
             profile.devices[row["id"]] = ProfiledDevice(
-                name=row["name"] or "",
-                target=f"sm_{row['computeMajor']}{row['computeMinor']}",
-                units=row["smCount"] or 0,
-                memory_bytes=row["totalMemory"] or 0,
+                name=str(row["name"] or ""),
+                target=f"sm_{row['computeMajor']}{_whole(row['computeMinor'])}" if known else "",
+                units=_whole(row["smCount"]),
+                memory_bytes=_whole(row["totalMemory"]),
             )
     return profile
+
+
+def _activity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Device, stream, start, duration and correlation of a row of Nsight Systems."""
+    return (
+        *(row["deviceId"], row["streamId"]),
+        *(row["start"], _between(row["start"], row["end"])),
+        row["correlationId"] or 0,
+    )
 
 
 __all__ = ["MAGIC", "read", "recognise"]

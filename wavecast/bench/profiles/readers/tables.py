@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Final
@@ -34,6 +35,7 @@ _LDS: Final = ("LDS_Block_Size", "LDS_Per_Workgroup", "lds")
 _SCRATCH: Final = ("Scratch_Size", "Scratch_Per_Workitem", "scr")
 _COUNTER: Final = re.compile(r"(SQ|SQC|TCP|TCC|TA|TD|CPC|CPF|SPI|GRBM|GL[12]C?)_\w+")
 """Names of AMD's counters, without the number of an instance."""
+_DIGITS: Final = re.compile(r"[0-9]{1,19}")
 _INSTANCE: Final = re.compile(r"\[\d+\]$")
 
 
@@ -74,15 +76,13 @@ def read(stream: IO[bytes]) -> Profile:
     profile = Profile("rocprof")
     rows = csv.DictReader(text)
     try:
-        damaged = _read(profile, _Reader(rows.fieldnames or ()), rows)
-    except (csv.Error, EOFError, OSError) as error:
+        profile.damaged = _read(profile, _Reader(rows.fieldnames or ()), rows)
+    except (csv.Error, EOFError, OSError, zlib.error) as error:
         raise InputError(f"the table cannot be read: {error}") from None
     finally:
         text.detach()
     if not len(profile.launches):
         raise InputError("the table has no dispatch that can be read")
-    if damaged:
-        profile.notes.append(f"{count(damaged, 'row')} cannot be read, left out")
     return profile
 
 
@@ -111,11 +111,12 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
                 info = profile.kernels.number(_kernel(reader, row, row[name]))
                 device = agents.setdefault(agent, len(agents))
                 stream = _integer(row.get(reader.column(_STREAM)))
-                number = known[key] = len(profile.launches)
+                number = len(profile.launches)
                 profile.launches.add(info, device, stream, began, ended - began)
+                known[key] = number
             counters = _long(row) if long else _wide(row, wide)
             _count(profile, number, counters)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             damaged += 1
     if untimed:
         number = count(untimed, "dispatch", "dispatches")
@@ -125,7 +126,7 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
 
 def _time(text: str | None) -> int | None:
     """Nanoseconds; None where there are none, or a spreadsheet has rounded them (`8.1E+14`)."""
-    return int(text) if text and text.isdigit() else None
+    return int(text) if text and _DIGITS.fullmatch(text) else None
 
 
 def _count(profile: Profile, number: int, counters: Iterable[tuple[str, float]]) -> None:
