@@ -106,7 +106,8 @@ def _compile(
     folder_key = "" if named else str(source.absolute())
     library = device_library.content_digest(tools.library) if tools.library else ""
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest(), library)
-    entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text, checked)
+    options = private_arrays.OPTIONS if checked else ()
+    entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text, options)
     stages = _cached(cache, entry)
     if stages is None:
         hide = (f"-ffile-prefix-map={source.parent}/=", "-fdebug-compilation-dir=.")

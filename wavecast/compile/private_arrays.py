@@ -25,6 +25,7 @@ OPTIONS: Final = (
     *("-mllvm", "-disable-promote-alloca-to-vector"),
     *("-mllvm", "-disable-promote-alloca-to-lds"),
     *("-mllvm", "-no-stack-coloring"),
+    *("-mllvm", "-amdgpu-hard-clause-length-limit=1"),
     "-Rpass-analysis=stack-frame-layout",
 )
 """Options of clang that keep every private array that is indexed in scratch, in bytes that no other

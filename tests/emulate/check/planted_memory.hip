@@ -386,6 +386,22 @@ extern "C" __global__ void private_loop_right(const float* in, float* out, const
     out[threadIdx.x] = first[pick[threadIdx.x] % 16] + second[pick[threadIdx.x + 1] % 16];
 }
 
+extern "C" __global__ void private_pairs_wrong(const float* in, float* out, const int* pick, int n) {
+    float first[8], second[8];
+    for (int i = 0; i < n; ++i) first[i] = in[i], second[i] = in[i + n];
+    float sum = 0;
+    for (int i = 0; i < n; ++i) sum += second[i] - second[i - 1];  // PLANTED out-of-bounds
+    out[threadIdx.x] = sum + first[threadIdx.x % n];
+}
+
+extern "C" __global__ void private_pairs_right(const float* in, float* out, const int* pick, int n) {
+    float first[8], second[8];
+    for (int i = 0; i < n; ++i) first[i] = in[i], second[i] = in[i + n];
+    float sum = 0;
+    for (int i = 1; i < n; ++i) sum += second[i] - second[i - 1];
+    out[threadIdx.x] = sum + first[threadIdx.x % n];
+}
+
 __attribute__((noinline)) __device__ int added(const int* row, int n) {
     int sum = 0;
     for (int i = 0; i < n; ++i) sum += row[i];
@@ -428,6 +444,32 @@ extern "C" __global__ void lanes_of_bytes_wrong(const float* in, float* out, con
 
 extern "C" __global__ void lanes_of_bytes_right(const float* in, float* out, const int* pick, int n) {
     ((unsigned char*)out)[threadIdx.x] = threadIdx.x;
+}
+
+extern "C" __global__ void lanes_far_apart_wrong(const float* in, float* out, const int* pick, int n) {
+    ((unsigned char*)out)[pick[threadIdx.x] % 16] = threadIdx.x;  // PLANTED lane-race
+}
+
+extern "C" __global__ void lanes_far_apart_right(const float* in, float* out, const int* pick, int n) {
+    ((unsigned char*)out)[pick[threadIdx.x] % 128] = threadIdx.x;
+}
+
+extern "C" __global__ void lanes_of_lds_bytes_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ unsigned char last[128];
+    last[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) last[pick[threadIdx.x] % 8] = threadIdx.x;  // PLANTED lane-race
+    __syncthreads();
+    out[threadIdx.x] = last[threadIdx.x];
+}
+
+extern "C" __global__ void lanes_of_lds_bytes_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ unsigned char last[128];
+    last[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) last[pick[threadIdx.x] % 32] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = last[threadIdx.x];
 }
 
 extern "C" __global__ void lanes_of_lds_wrong(const float* in, float* out, const int* pick, int n) {

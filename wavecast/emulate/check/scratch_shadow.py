@@ -181,7 +181,8 @@ def _build_bounds(out: Outlined) -> None:
     with out.each_lane(out.exec) as lane:
         address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
         inset = builder.sub(builder.sub(address, base), builder.mul(lane, size))
-        own = row.overlaps(inset, I64(out.access.bytes))
+        amount = I64(out.access.bytes)
+        own = builder.or_(row.contains(inset, amount), row.listed(inset, amount))
         outside.when(builder.not_(own), lane, inset)
     outside.log(instruction)
     builder.ret(I32(0))
