@@ -67,7 +67,8 @@ class PrivateAccesses:
         """The bytes that an access of scratch may touch, sorted; none where it is not known.
 
         Spilled registers have no array and the location of what they are spilled for. They are
-        reached by constant addresses, so those may touch all that is no array too.
+        reached by constant addresses, so those may touch the rest of the frame too, without other
+        arrays.
         """
         if self._accesses is None:
             return ()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from wavecast.arch.capability import capabilities
+from wavecast.arch import capabilities
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Kernel
+from wavecast.isa.targets import isa_target
 
 MOST_LOADED: Final = 16
 """Bytes of the largest load from scratch."""
@@ -20,7 +21,7 @@ def may_access_scratch(kernel: Kernel, decoded: Decoded) -> bool:
     if memory is None:
         return False
     if memory.space is Space.BUFFER:
-        architected = capabilities(kernel.program.target).architected_scratch
+        architected = capabilities(isa_target(kernel.program.target)).architected_scratch
         return kernel.descriptor.scratch_bytes > 0 and not architected
     return memory.space is Space.SCRATCH
 

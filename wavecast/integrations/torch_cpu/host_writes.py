@@ -19,7 +19,7 @@ _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NARROW = (torch.int16, torch.uint16)
 _MOVES = ("resize_", "set_", "__set__")
 """What gives a tensor other memory."""
-_IN_PLACE = frozenset(
+_OPERATORS = frozenset(
     f"__i{name}__"
     for name in (
         *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
@@ -85,8 +85,8 @@ def _written(
     """The tensors that a call of a name may write."""
     yield from _tensors([kwargs.get("out")])
     given = [*args, *kwargs.values()]
-    in_place = name.endswith("_") and not name.endswith("__")
-    if in_place or name in _IN_PLACE or name in _MOVES:
+    updates = name.endswith("_") and not name.endswith("__")
+    if updates or name in _OPERATORS or name in _MOVES:
         yield from _tensors(given[:1])
     elif isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         yield from _tensors(given)
