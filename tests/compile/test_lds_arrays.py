@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from wavecast.compile.array_accesses import ArrayBytes
 from wavecast.compile.assembly import load
 from wavecast.compile.irtypes import TypeTable
-from wavecast.compile.lds_arrays import LdsAccesses, LdsArray, dumped
+from wavecast.compile.lds_arrays import LdsAccesses, dumped
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import ParseError
 
@@ -61,7 +62,7 @@ s_endpgm
 .amdhsa_accum_offset 4
 .end_amdhsa_kernel
 """
-FIRST, LAST, REST = LdsArray(16, 32), LdsArray(40, 56), LdsArray(56, 1 << 31)
+FIRST, LAST, REST = ArrayBytes(16, 32), ArrayBytes(40, 56), ArrayBytes(56, 1 << 31)
 
 
 def test_accesses_have_the_arrays_of_their_location() -> None:

@@ -13,15 +13,16 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
+from wavecast.emulate.check.written_bytes import FollowedBytes  # noqa: E402
 from wavecast.integrations.torch_cpu.fresh import CANARY, FreshMemory  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    with FreshMemory():
-        yield
+def memory() -> Iterator[FreshMemory]:
+    with FreshMemory() as active:
+        yield active
 
 
 MAKERS = {
@@ -55,3 +56,69 @@ def test_fake_tensors_have_no_memory() -> None:
 def test_tensors_of_a_transform() -> None:
     doubled = torch.vmap(lambda x: torch.empty_like(x).copy_(x) * 2)
     assert torch.equal(doubled(torch.ones(2, 3)), torch.full((2, 3), 2.0))
+
+
+def _half(x: Any) -> None:
+    x[:4] = 1
+    x[4:].view(2, 2)[1] = 1
+
+
+def _whole(x: Any) -> None:
+    torch.add(torch.ones_like(x), 1, out=x)
+
+
+WRITES = {
+    "elements": (lambda x: x.__setitem__(slice(None, None, 2), 3), [1, 0, 1, 0, 1, 0, 1, 0]),
+    "view": (_half, [1, 1, 1, 1, 0, 0, 1, 1]),
+    "mask": (lambda x: x.__setitem__(torch.arange(8) > 5, 0), [0, 0, 0, 0, 0, 0, 1, 1]),
+    "method": (lambda x: x[2:5].fill_(7), [0, 0, 1, 1, 1, 0, 0, 0]),
+    "function": (lambda x: torch.nn.init.constant_(x[1:2], 2), [0, 1, 0, 0, 0, 0, 0, 0]),
+    "operator": (lambda x: x[:3].__iadd__(1), [1, 1, 1, 0, 0, 0, 0, 0]),
+    "out": (_whole, [1] * 8),
+    "read": (lambda x: x.clone().add_(x.sum()), [0] * 8),
+}
+
+
+def _followed(memory: FreshMemory, x: Any) -> FollowedBytes | None:
+    first = x.untyped_storage().data_ptr()
+    return next(iter(memory.written.within([(first, first + x.nbytes)])), None)
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16])
+def test_bytes_that_pytorch_writes_are_marked(name: str, dtype: Any, memory: FreshMemory) -> None:
+    write, elements = WRITES[name]
+    x = torch.empty(8, dtype=dtype)
+    write(x)
+    found = _followed(memory, x)
+    if all(elements):
+        assert found is None
+    else:
+        assert found is not None
+        assert found.written.reshape(8, -1).all(axis=1).astype(int).tolist() == elements
+        assert found.written.reshape(8, -1).any(axis=1).astype(int).tolist() == elements
+
+
+def test_memory_written_by_other_code_counts_as_written(memory: FreshMemory) -> None:
+    x = torch.empty(64, dtype=torch.uint8)
+    assert _followed(memory, x) is not None
+    x.numpy()[:] = 0
+    assert _followed(memory, x) is None
+
+
+def test_memory_that_is_freed_is_not_followed(memory: FreshMemory) -> None:
+    x = torch.empty(64, dtype=torch.uint8)
+    first = x.untyped_storage().data_ptr()
+    del x
+    assert memory.written.at(first) is None
+
+
+def test_a_tensor_that_gets_other_memory(memory: FreshMemory) -> None:
+    x = torch.empty(8, dtype=torch.uint8)
+    x.resize_(4096)
+    assert _followed(memory, x) is None
+
+
+def test_wide_values_are_not_followed(memory: FreshMemory) -> None:
+    torch.empty(8)
+    assert not memory.written

@@ -33,12 +33,14 @@ def load(
     options: Sequence[str] = (),
     *,
     hip_target: str = "",
+    checked: bool = False,
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """The kernels of a file, one code object each.
 
     `target` is `gfx942` or `sm_90`; HIP source needs one (`hip_target` where it names none), every
-    other kind knows its own, and a contradicting one is an error. `options` go to the HIP compiler.
+    other kind knows its own, and a contradicting one is an error. `options` go to the HIP compiler,
+    which keeps private arrays in scratch for `checked` code (`hip.compile_file`).
     Raises InputError for a file that is missing, empty, damaged, or of a kind that is not read,
     CompileError, and MissingTool.
     """
@@ -46,7 +48,7 @@ def load(
     data = read(file)
     # A pipe is empty after it has been read: the compiler gets its text.
     readable = file if file.is_file() else None
-    return _load(data, readable, str(path), target, options, hip_target, cache)
+    return _load(data, readable, str(path), target, options, hip_target, checked, cache)
 
 
 def stated_target(path: str | Path) -> str:
@@ -70,13 +72,14 @@ def loads(
     options: Sequence[str] = (),
     *,
     hip_target: str = "",
+    checked: bool = False,
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """The kernels of a file's content; see `load`. Raises InputError for content that is not a
     kernel, CompileError for source that does not compile."""
     if not data.strip(b"\0 \t\r\n"):
         raise InputError("the code is empty")
-    return _load(data, None, "the code", target, options, hip_target, cache)
+    return _load(data, None, "the code", target, options, hip_target, checked, cache)
 
 
 def _load(
@@ -86,6 +89,7 @@ def _load(
     target: str,
     options: Sequence[str],
     hip_target: str,
+    checked: bool,
     cache: DiskCache | None,
 ) -> list[CodeObject]:
     """`path` is the file the data come from, None without one; `shown` names them in messages."""
@@ -122,8 +126,8 @@ def _load(
     from wavecast.compile import hip
 
     if path is None:
-        return hip.compile(text, target, options, cache=cache)
-    return hip.compile_file(path, target, options, cache=cache)
+        return hip.compile(text, target, options, checked=checked, cache=cache)
+    return hip.compile_file(path, target, options, checked=checked, cache=cache)
 
 
 def read(path: str | Path) -> bytes:

@@ -31,14 +31,14 @@ class Parameter:
 class CodeObject:
     """One compiled kernel.
 
-    `kernel` is the symbol. `target` is `gfx942` or `sm_90`. `stages` maps a stage name to its
-    text or bytes: `ttir`, `ttgir`, `llir`, `amdgcn`, `hsaco`, `ptx`, `cubin`, `sass`. `options`
-    are the compiler options (num_warps, num_stages, waves_per_eu …). `workgroup_size` is the
-    number of threads of a workgroup, 0 when only the launch knows. `dynamic_lds` is the shared
-    memory the launch must add, in bytes (Triton's `metadata.shared`). `source` is the file the
-    kernel was written in, `source_line` its first line. `digest` names the content: equal digest,
-    equal machine code and metadata. `moved_files` maps files that the debug information names to
-    where the same source is now.
+    `kernel` is the symbol. `target` is `gfx942` or `sm_90`. `stages` maps a stage name to its text
+    or bytes: `ttir`, `ttgir`, `llir`, `frame` (checked HIP code), `amdgcn`, `hsaco`, `ptx`,
+    `cubin`, `sass`. `options` are the compiler options (num_warps, num_stages, waves_per_eu …).
+    `workgroup_size` is the number of threads of a workgroup, 0 when only the launch knows.
+    `dynamic_lds` is the shared memory the launch must add, in bytes (Triton's `metadata.shared`).
+    `source` is the file the kernel was written in, `source_line` its first line. `digest` names the
+    content: equal digest, equal machine code and metadata. `moved_files` maps files that the debug
+    information names to where the same source is now.
     """
 
     kernel: str

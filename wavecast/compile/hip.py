@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wavecast import files
-from wavecast.compile import device_library, lds_arrays, process, toolchain
+from wavecast.compile import device_library, lds_arrays, private_arrays, process, toolchain
 from wavecast.compile.assembly import code_objects
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
@@ -22,7 +22,7 @@ from wavecast.errors import CompileError, InputError, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 4
+_FORMAT = 5
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
 _DEPENDENCY = re.compile(r"(?:\\.|[^\s\\])+")
@@ -33,17 +33,24 @@ a temporary folder in it: the same source gives the same code."""
 
 
 def compile_file(
-    path: str | Path, target: str, flags: Sequence[str] = (), *, cache: DiskCache | None = None
+    path: str | Path,
+    target: str,
+    flags: Sequence[str] = (),
+    *,
+    checked: bool = False,
+    cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """Compile the device code of a HIP file for one AMD target.
 
     `flags` go to the compiler (`-D`, `-I`, `-std=`, `-O2`, `-mwavefrontsize64` …); the default is
-    `-O3 -std=c++17`. Raises CompileError with the first error's place and the whole log,
-    InputError when the file has no kernel, MissingTool where there is no compiler.
+    `-O3 -std=c++17`. `checked` code keeps private arrays in scratch (`private_arrays.OPTIONS`), and
+    has its stack frames as the stage `frame`. Raises CompileError with the line of the first error
+    and the whole log, InputError when the file has no kernel, MissingTool where there is no
+    compiler.
     """
     source = Path(path)
     text = files.read(source).decode("utf-8", "replace")
-    return _compile(text, target, tuple(flags), source, cache or DiskCache())
+    return _compile(text, target, tuple(flags), source, cache or DiskCache(), checked=checked)
 
 
 def compile(
@@ -52,15 +59,25 @@ def compile(
     flags: Sequence[str] = (),
     *,
     name: str = "kernel.hip",
+    checked: bool = False,
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
-    """Compile HIP source given as text; `name` is the file in source lines and errors. Raises
-    CompileError for source that does not compile, MissingTool without a compiler."""
+    """Compile HIP source given as text; `name` is the file in source lines and errors, `checked` as
+    in `compile_file`. Raises CompileError for source that does not compile, MissingTool without a
+    compiler."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         source = Path(folder) / Path(name).name
         source.write_text(text, encoding="utf-8")
         try:
-            found = _compile(text, target, tuple(flags), source, cache or DiskCache(), named=name)
+            found = _compile(
+                text,
+                target,
+                tuple(flags),
+                source,
+                cache or DiskCache(),
+                named=name,
+                checked=checked,
+            )
         except CompileError as error:
             shown = error.message.replace(f"{folder}/", "")
             log = error.log.replace(f"{folder}/", "")
@@ -75,6 +92,8 @@ def _compile(
     source: Path,
     cache: DiskCache,
     named: str = "",
+    *,
+    checked: bool,
 ) -> list[CodeObject]:
     """Compile `source`; with `named`, it is a temporary copy of a file of that name."""
     isa_target(target)
@@ -87,11 +106,14 @@ def _compile(
     folder_key = "" if named else str(source.absolute())
     library = device_library.content_digest(tools.library) if tools.library else ""
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest(), library)
-    entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text)
+    options = private_arrays.OPTIONS if checked else ()
+    entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text, options)
     stages = _cached(cache, entry)
     if stages is None:
         hide = (f"-ffile-prefix-map={source.parent}/=", "-fdebug-compilation-dir=.")
-        stages, dependencies = _run(tools, target, flags + hide if named else flags, source)
+        stages, dependencies = _run(
+            tools, target, flags + hide if named else flags, source, checked=checked
+        )
         cache.put(entry, {"stages": stages, "dependencies": dependencies})
     descriptors = descriptors_from_assembly(_text(stages["amdgcn"]), target)
     if not descriptors:
@@ -110,7 +132,7 @@ def _compile(
 
 
 def _run(
-    tools: Toolchain, target: str, flags: tuple[str, ...], source: Path
+    tools: Toolchain, target: str, flags: tuple[str, ...], source: Path, *, checked: bool
 ) -> tuple[dict[str, str | bytes], dict[str, str]]:
     """(stages, digest of every file that was read) of one compilation."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
@@ -127,6 +149,7 @@ def _run(
             "-O3",
             "-std=c++17",
             *("-mllvm", f"-print-after={lds_arrays.PASS}"),
+            *(private_arrays.OPTIONS if checked else ()),
             *tools.arguments,
             *library,
             *wave64,
@@ -142,6 +165,8 @@ def _run(
         module = lds_arrays.dumped(done.log)
         if module:
             stages["llir"] = module
+        if checked:
+            stages["frame"] = private_arrays.frame_remarks(done.log)
         linked = _link(tools, target, output, Path(folder))
         if linked is not None:
             stages["hsaco"] = linked

@@ -8,6 +8,7 @@ from typing import Final
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.bounds import sources
 from wavecast.emulate.check.tensors import AddressInterval, tensors_of
+from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel
 from wavecast.wording import count
 
@@ -36,6 +37,10 @@ def describe(
     """
     if address < _NULL_PAGE:
         return f"the address {address:#x}: a null pointer"
+    memory = kernel.program.instructions[index].memory
+    if memory is not None and memory.space is Space.SCRATCH:
+        own = count(kernel.descriptor.scratch_bytes, "byte")
+        return f"private memory outside the {own} that a lane has"
     tensors = tensors_of(launch, kernel.descriptor, ranges)
     names = sources(kernel, launch.code).get(index, ())
     near = [tensor for tensor in tensors if tensor.name in names] or tensors
@@ -46,9 +51,9 @@ def describe(
     text = f"the address {address:#x}"
     if names:
         return f"{text} through {', '.join(names)}, where the launch has no memory"
-    memory = [(tensor.first, tensor.end, tensor.name) for tensor in tensors]
-    memory = memory or [(first, end, "the nearest memory of the launch") for first, end in ranges]
-    first, end, name = min(memory, key=lambda one: _distance(address, *one[:2]))
+    known = [(tensor.first, tensor.end, tensor.name) for tensor in tensors]
+    known = known or [(first, end, "the nearest memory of the launch") for first, end in ranges]
+    first, end, name = min(known, key=lambda one: _distance(address, *one[:2]))
     distance = _distance(address, first, end)
     if distance > _FAR:
         return f"{text}, far from all memory of the launch"

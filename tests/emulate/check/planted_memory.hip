@@ -287,7 +287,7 @@ extern "C" __global__ void private_unwritten_wrong(const float* in, float* out, 
         if (i % 3) mine[(i * 7 + first) & 63] = pick[i];
     int sum = 0;
     for (int i = 0; i < 4; ++i) sum ^= mine[(first * 5 + i) & 63];
-    out[threadIdx.x] = sum;  // PLANTED uninitialised-private on gfx94 gfx11 gfx12
+    out[threadIdx.x] = sum;  // PLANTED uninitialised-private
 }
 
 extern "C" __global__ void private_unwritten_right(const float* in, float* out, const int* pick, int n) {
@@ -298,6 +298,121 @@ extern "C" __global__ void private_unwritten_right(const float* in, float* out, 
     int sum = 0;
     for (int i = 0; i < 4; ++i) sum ^= mine[(first * 5 + i) & 63];
     out[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void private_small_wrong(const float* in, float* out, const int* pick, int n) {
+    float mine[16];
+    for (int i = 0; i < 12; ++i) mine[i] = in[i + n];
+    float value = mine[pick[threadIdx.x] & 15];
+    out[threadIdx.x] = value;  // PLANTED uninitialised-private
+}
+
+extern "C" __global__ void private_small_right(const float* in, float* out, const int* pick, int n) {
+    float mine[16];
+    for (int i = 0; i < 16; ++i) mine[i] = in[i + n];
+    float value = mine[pick[threadIdx.x] & 15];
+    out[threadIdx.x] = value;
+}
+
+extern "C" __global__ void private_bytes_wrong(const float* in, float* out, const int* pick, int n) {
+    unsigned char mine[32];
+    for (int i = 0; i < n * 4; i += 1 + (i == 9)) mine[i] = pick[i];
+    out[threadIdx.x] = mine[pick[threadIdx.x] & 31];  // PLANTED uninitialised-private
+}
+
+extern "C" __global__ void private_bytes_right(const float* in, float* out, const int* pick, int n) {
+    unsigned char mine[32];
+    for (int i = 0; i < n * 4; ++i) mine[i] = pick[i];
+    out[threadIdx.x] = mine[pick[threadIdx.x] & 31];
+}
+
+extern "C" __global__ void private_halves_wrong(const float* in, float* out, const int* pick, int n) {
+    _Float16 mine[64];
+    for (int i = 0; i < 64; ++i)
+        if (pick[i] != n + 3) mine[pick[i]] = (_Float16)in[i];
+    out[threadIdx.x] = (float)mine[pick[threadIdx.x] & 63] + 1;  // PLANTED uninitialised-private
+}
+
+extern "C" __global__ void private_halves_right(const float* in, float* out, const int* pick, int n) {
+    _Float16 mine[64];
+    for (int i = 0; i < 64; ++i)
+        if (pick[i] != n * 9) mine[pick[i]] = (_Float16)in[i];
+    out[threadIdx.x] = (float)mine[pick[threadIdx.x] & 63] + 1;
+}
+
+extern "C" __global__ void private_neighbour_wrong(const float* in, float* out, const int* pick, int n) {
+    int first[16], second[16];
+    for (int i = 0; i < 16; ++i) {
+        first[pick[i]] = pick[i + n];
+        second[pick[i]] = pick[i] * n;
+    }
+    out[threadIdx.x] = first[pick[threadIdx.x] % 16 + n] + second[n];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void private_neighbour_right(const float* in, float* out, const int* pick, int n) {
+    int first[16], second[16];
+    for (int i = 0; i < 16; ++i) {
+        first[pick[i]] = pick[i + n];
+        second[pick[i]] = pick[i] * n;
+    }
+    out[threadIdx.x] = first[pick[threadIdx.x] % 16] + second[n];
+}
+
+extern "C" __global__ void private_before_wrong(const float* in, float* out, const int* pick, int n) {
+    int first[16], second[16];
+    for (int i = 0; i < 16; ++i) first[pick[i]] = second[pick[i]] = pick[i + n];
+    int at = pick[threadIdx.x] % 16 - n;
+    out[threadIdx.x] = first[n] + second[at];  // PLANTED out-of-bounds
+}
+
+extern "C" __global__ void private_before_right(const float* in, float* out, const int* pick, int n) {
+    int first[16], second[16];
+    for (int i = 0; i < 16; ++i) first[pick[i]] = second[pick[i]] = pick[i + n];
+    int at = pick[threadIdx.x] % 16;
+    out[threadIdx.x] = first[n] + second[at];
+}
+
+extern "C" __global__ void private_loop_wrong(const float* in, float* out, const int* pick, int n) {
+    float first[16], second[16];
+    for (int i = 0; i < n * 2; ++i) second[i] = in[i];
+    for (int i = 0; i <= n * 2; ++i) first[i] = in[i + n];  // PLANTED out-of-bounds
+    out[threadIdx.x] = first[pick[threadIdx.x] % 16] + second[pick[threadIdx.x + 1] % 16];
+}
+
+extern "C" __global__ void private_loop_right(const float* in, float* out, const int* pick, int n) {
+    float first[16], second[16];
+    for (int i = 0; i < n * 2; ++i) second[i] = in[i];
+    for (int i = 0; i < n * 2; ++i) first[i] = in[i + n];
+    out[threadIdx.x] = first[pick[threadIdx.x] % 16] + second[pick[threadIdx.x + 1] % 16];
+}
+
+extern "C" __global__ void private_pairs_wrong(const float* in, float* out, const int* pick, int n) {
+    float first[8], second[8];
+    for (int i = 0; i < n; ++i) first[i] = in[i], second[i] = in[i + n];
+    float sum = 0;
+    for (int i = 0; i < n; ++i) sum += second[i] - second[i - 1];  // PLANTED out-of-bounds
+    out[threadIdx.x] = sum + first[threadIdx.x % n];
+}
+
+extern "C" __global__ void private_pairs_right(const float* in, float* out, const int* pick, int n) {
+    float first[8], second[8];
+    for (int i = 0; i < n; ++i) first[i] = in[i], second[i] = in[i + n];
+    float sum = 0;
+    for (int i = 1; i < n; ++i) sum += second[i] - second[i - 1];
+    out[threadIdx.x] = sum + first[threadIdx.x % n];
+}
+
+__attribute__((noinline)) __device__ int added(const int* row, int n) {
+    int sum = 0;
+    for (int i = 0; i < n; ++i) sum += row[i];
+    return sum;
+}
+
+extern "C" __global__ void private_passed_right(const float* in, float* out, const int* pick, int n) {
+    int first[16], second[16];
+    for (int i = 0; i < 16; ++i) first[pick[i]] = second[15 - pick[i]] = pick[i + n];
+    const int* chosen = pick[threadIdx.x] % 2 ? first : second;
+    out[threadIdx.x] = added(first, n) + chosen[pick[threadIdx.x] % 16];
 }
 
 // lanes, waves and barriers
@@ -329,6 +444,32 @@ extern "C" __global__ void lanes_of_bytes_wrong(const float* in, float* out, con
 
 extern "C" __global__ void lanes_of_bytes_right(const float* in, float* out, const int* pick, int n) {
     ((unsigned char*)out)[threadIdx.x] = threadIdx.x;
+}
+
+extern "C" __global__ void lanes_far_apart_wrong(const float* in, float* out, const int* pick, int n) {
+    ((unsigned char*)out)[pick[threadIdx.x] % 16] = threadIdx.x;  // PLANTED lane-race
+}
+
+extern "C" __global__ void lanes_far_apart_right(const float* in, float* out, const int* pick, int n) {
+    ((unsigned char*)out)[pick[threadIdx.x] % 128] = threadIdx.x;
+}
+
+extern "C" __global__ void lanes_of_lds_bytes_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ unsigned char last[128];
+    last[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) last[pick[threadIdx.x] % 8] = threadIdx.x;  // PLANTED lane-race
+    __syncthreads();
+    out[threadIdx.x] = last[threadIdx.x];
+}
+
+extern "C" __global__ void lanes_of_lds_bytes_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ unsigned char last[128];
+    last[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) last[pick[threadIdx.x] % 32] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = last[threadIdx.x];
 }
 
 extern "C" __global__ void lanes_of_lds_wrong(const float* in, float* out, const int* pick, int n) {

@@ -714,6 +714,36 @@ extern "C" __global__ void waves_of_one_group_right(float* out, float* data, uns
     }
 }
 
+extern "C" __global__ void memory_by_lds_flag_wrong(float* out, float* data, unsigned* sync) {
+    __shared__ int ready;
+    unsigned t = threadIdx.x, at = blockIdx.x * 64;
+    if (t == 0) ready = 0;
+    __syncthreads();
+    if (__builtin_amdgcn_readfirstlane(t / 64) == 0) {
+        if (t < 32) data[at + t] = t * 3.0f;  // PLANTED on gfx11 gfx12
+        if (t == 0) __hip_atomic_store(&ready, 1, __ATOMIC_RELAXED, GROUP);
+    } else {
+        while (__hip_atomic_load(&ready, __ATOMIC_RELAXED, GROUP) == 0) {}
+        out[at + t - 64] = data[at + (t - 64) % 32];
+    }
+}
+
+extern "C" __global__ void memory_by_lds_flag_right(float* out, float* data, unsigned* sync) {
+    __shared__ int ready;
+    unsigned t = threadIdx.x, at = blockIdx.x * 64;
+    if (t == 0) ready = 0;
+    __syncthreads();
+    if (__builtin_amdgcn_readfirstlane(t / 64) == 0) {
+        if (t < 32) data[at + t] = t * 3.0f;
+        __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+        if (t == 0) __hip_atomic_store(&ready, 1, __ATOMIC_RELAXED, GROUP);
+    } else {
+        while (__hip_atomic_load(&ready, __ATOMIC_RELAXED, GROUP) == 0) {}
+        __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+        out[at + t - 64] = data[at + (t - 64) % 32];
+    }
+}
+
 extern "C" __global__ void halves_right(float* out, float* data, unsigned* sync) {
     unsigned t = threadIdx.x, tile = blockIdx.x / 2 * blockDim.x;
     if (blockIdx.x % 2) {

@@ -18,7 +18,14 @@ from wavecast.emulate.check.report import Report
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("planted_memory.hip")
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
-QUICK = ("lds_overrun_wrong", "lds_scalars_right", "private_unwritten_wrong", "lanes_of_lds_wrong")
+QUICK = (
+    "lds_overrun_wrong",
+    "lds_scalars_right",
+    "private_unwritten_wrong",
+    "private_loop_wrong",
+    "private_passed_right",
+    "lanes_of_lds_wrong",
+)
 _NAME = re.compile(r"__global__ void (\w+)_(wrong|right)\(")
 _PLANTED = re.compile(r"// PLANTED (\S+)(?: on (.+))?$")
 

@@ -28,6 +28,7 @@ QUICK = (
     "counter_reset",
     "volatile_release",
     "volatile_poll",
+    "memory_by_lds_flag",
 )
 _NAME = re.compile(r"__global__ void (\w+)_(wrong|right|note)\(")
 _PLANTED = re.compile(r"// PLANTED(?: on (?P<families>.*))?$")

@@ -171,6 +171,22 @@ def of_one_half(right: bool) -> None:
     copied[(1,)](unwritten(128, torch.float16, slice(77, 78), right), ones(128), 128, 128)
 
 
+def of_one_byte(right: bool) -> None:
+    x = unwritten(128, torch.int8, slice(77, 78), right)
+    copied[(1,)](x, ones(128, torch.int8), 128, 128)
+
+
+def of_one_short(right: bool) -> None:
+    copied[(1,)](unwritten(128, torch.int16, slice(77, 78), right), ones(128, INT), 128, 128)
+
+
+def of_stored_bytes(right: bool) -> None:
+    """What one kernel has not written, another one reads."""
+    x = torch.empty(128, dtype=torch.uint8, device="cuda")
+    copied[(1,)](ones(128, torch.uint8), x, 128, 128 if right else 64)
+    copied[(1,)](x, ones(128, torch.uint8), 128, 128)
+
+
 def of_one_long(right: bool) -> None:
     x = unwritten(128, torch.int64, slice(77, 78), right)
     copied[(1,)](x, ones(128, torch.int64), 128, 128)
@@ -210,6 +226,9 @@ CASES: dict[str, tuple[Any, Callable[[bool], None], Kind]] = {
     "tail": (copied, of_tail, Kind.OUT_OF_BOUNDS),
     "one_float": (copied, of_one_float, Kind.UNINITIALISED_GLOBAL),
     "one_half": (copied, of_one_half, Kind.UNINITIALISED_GLOBAL),
+    "one_byte": (copied, of_one_byte, Kind.UNINITIALISED_GLOBAL),
+    "one_short": (copied, of_one_short, Kind.UNINITIALISED_GLOBAL),
+    "stored_bytes": (copied, of_stored_bytes, Kind.UNINITIALISED_GLOBAL),
     "one_long": (copied, of_one_long, Kind.UNINITIALISED_GLOBAL),
     "atomic": (counted, of_atomic, Kind.UNINITIALISED_GLOBAL),
     "masked": (summed, of_masked, Kind.MASKED_ELEMENT),
@@ -217,7 +236,7 @@ CASES: dict[str, tuple[Any, Callable[[bool], None], Kind]] = {
     "division": (divided, of_division, Kind.INTEGER_DIVISION_BY_ZERO),
     "remainder": (remainder, of_remainder, Kind.INTEGER_DIVISION_BY_ZERO),
 }
-QUICK = ("view", "negative", "one_half", "scatter", "remainder")
+QUICK = ("view", "negative", "one_half", "stored_bytes", "scatter", "remainder")
 SWEPT = thorough_beyond(
     [("gfx942", name) for name in QUICK], [(target, name) for target in TARGETS for name in CASES]
 )

@@ -147,8 +147,6 @@ def test_a_conversion_to_8_bits_reads_none():
 @pytest.mark.hip
 @pytest.mark.parametrize("name", ["private_array", "private_bytes"])
 def test_elements_of_a_private_array_that_nothing_has_written(kernels, name):
-    if kernels[name].code.target == "gfx90a":
-        pytest.skip("scratch is reached through a descriptor there")
     index = np.arange(16, dtype=np.int32)[::-1].copy()
     dtype = np.float32 if name == "private_array" else np.int32
     assert found(kernels[name], 1, 64, zeros(dtype=dtype), index, 16) == ()

@@ -3,7 +3,8 @@
 An address beyond the end of one tensor may lie in another one, where plain execution accepts it.
 Addresses are traced to kernel arguments in the code (`analyze.values.roots`); an access whose
 address comes from memory, or cannot be traced, may touch everything. Which array of LDS an access
-is made for is known where LLVM IR is (`compile.lds_arrays`).
+is made for is known where LLVM IR is (`compile.lds_arrays`), and so are private arrays in scratch
+(`compile.private_arrays`).
 """
 
 from __future__ import annotations
@@ -18,20 +19,25 @@ from wavecast.analyze.values.roots import roots
 from wavecast.analyze.values.slices import slices
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.lds_arrays import LdsAccesses
+from wavecast.compile.private_arrays import PrivateAccesses
 from wavecast.compile.volatile_accesses import VolatileAccesses
+from wavecast.emulate.check.scratch_accesses import may_access_scratch
 from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor
+from wavecast.emulate.check.written_bytes import FollowedBytes
 from wavecast.isa.opcode import MemoryEffect, MemoryKind, Space
 from wavecast.isa.program import Kernel
 
 _STORING = frozenset({MemoryKind.STORE, MemoryKind.ATOMIC, MemoryKind.STORE_FROM_LDS})
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _ONES = (1 << 64) - 1
-ROW_WORDS: Final = 5
+ROW_WORDS: Final = 6
 """64-bit words per instruction: the first address an access may touch, the one after the last, a
-list of intervals (address; 0: the one interval is all), bytes of what is written at once, and 1 for
-a volatile access."""
+list of intervals (address; 0: the one interval is all), bytes of what is written at once, 1 for a
+volatile access, and what leads from a byte to the one that says whether it has been written
+(`written_bytes.py`; 0: that is not followed)."""
 VOLATILE: Final = 4
-"""The last of these words."""
+WRITTEN: Final = 5
+"""The last two of these words."""
 _NOWHERE = (1, 0)
 _HALF_FLOATS = frozenset({"float16", "bfloat16"})
 
@@ -43,13 +49,18 @@ def sources(kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
     return roots(kernel.program, descriptor, parts, Pointers(code, descriptor, members=True))
 
 
-def lds_arrays(kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterval, ...]]:
-    """LDS instruction -> the bytes of the arrays its address is made from (none: not known)."""
-    text = code.stages.get("llir", "")
-    if code.origin != "hip" or not isinstance(text, str):
+def arrays_of(kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterval, ...]]:
+    """Instruction that accesses LDS or scratch -> the bytes of the arrays its address is made from
+    (none: not known)."""
+    text, frame = code.stages.get("llir", ""), code.stages.get("frame", "")
+    if code.origin != "hip" or not isinstance(text, str) or not isinstance(frame, str):
         return {}
-    accesses = LdsAccesses(text, kernel.name)
-    arrays = {i.index: accesses.of(i) for i in kernel.program.instructions}
+    lds = LdsAccesses(text, kernel.name)
+    private = PrivateAccesses(text, frame, kernel.name)
+    arrays = {
+        i.index: private.of(i) if may_access_scratch(kernel, i.decoded) else lds.of(i)
+        for i in kernel.program.instructions
+    }
     return {
         index: tuple((array.first, array.end) for array in found)
         for index, found in arrays.items()
@@ -71,7 +82,7 @@ class AccessBounds:
 
     `known` are the arguments addresses come from (`sources`). Arguments that point into no range
     (null, or memory reached another way) allow nothing more; without any other all is allowed.
-    `arrays` are those of LDS (`lds_arrays`), `volatile` such accesses.
+    `arrays` are those of LDS and scratch (`arrays_of`), `volatile` such accesses.
     """
 
     def __init__(
@@ -86,7 +97,7 @@ class AccessBounds:
         for tensor in tensors:
             by_name.setdefault(tensor.name, []).append(tensor)
         rows = np.zeros((len(kernel.program.instructions), ROW_WORDS), np.uint64)
-        rows[:] = (0, _ONES, 0, 4, 0)
+        rows[:] = (0, _ONES, 0, 4, 0, 0)
         self._lists: dict[tuple[AddressInterval, ...], np.ndarray] = {}
         self._allowed: dict[int, list[AddressInterval]] = {}
         for index, names in known.items():
@@ -96,7 +107,7 @@ class AccessBounds:
                 continue
             self._allowed[index] = intervals = _intervals(owners, _rounded(memory))
             halves = all(tensor.dtype in _HALF_FLOATS for tensor in owners)
-            rows[index] = (*self._row(intervals), 2 if halves else 4, 0)
+            rows[index] = (*self._row(intervals), 2 if halves else 4, 0, 0)
         for index, found in arrays.items():
             rows[index, :3] = self._row(_merged(found))
         rows[list(volatile), VOLATILE] = 1
@@ -120,6 +131,27 @@ class AccessBounds:
         """Whether an instruction may touch an address; True where that is not known."""
         intervals = self._allowed.get(index)
         return intervals is None or any(first <= address < end for first, end in intervals)
+
+    def follow(self, kernel: Kernel, memory: FollowedBytes) -> bool:
+        """Let accesses of some memory mark or read which bytes have been written. False where
+        a store may reach it that does not mark them."""
+        reaching: list[int] = []
+        for instruction in kernel.program.instructions:
+            if instruction.memory is None or instruction.memory.space not in _GLOBAL:
+                continue
+            intervals = self._allowed.get(instruction.index)
+            if intervals is not None and len(intervals) == 1:
+                ((first, end),) = intervals
+                if memory.first <= first and end <= memory.end:
+                    reaching.append(instruction.index)
+                    continue
+            touched = intervals is None or any(
+                first < memory.end and memory.first < end for first, end in intervals
+            )
+            if touched and instruction.memory.kind in _STORING:
+                return False
+        self.rows[reaching, WRITTEN] = memory.delta & _ONES
+        return True
 
     def stored(self, kernel: Kernel, ranges: Sequence[AddressInterval]) -> set[int]:
         """The numbers of the ranges that stores and atomics of the program may touch."""
@@ -172,4 +204,4 @@ def _merged(pairs: Iterable[AddressInterval]) -> list[AddressInterval]:
     return merged
 
 
-__all__ = ["ROW_WORDS", "VOLATILE", "AccessBounds", "lds_arrays", "sources", "volatile"]
+__all__ = ["ROW_WORDS", "VOLATILE", "WRITTEN", "AccessBounds", "arrays_of", "sources", "volatile"]

@@ -99,7 +99,7 @@ class Counters(Observer):
         self._streams = streams(self.target)
         self._numbered = set(self._streams.values())
         self._memory = self._numbered & {LOAD, STORE}
-        self._waits = waits_at_barriers(kernel)
+        self.waits = waits_at_barriers(kernel)
 
     def enter(self, emitter: WaveEmitter) -> None:
         builder = emitter.builder
@@ -147,7 +147,7 @@ class Counters(Observer):
             following = self._visible(emitter, self.wave, other, stream)
             builder.store(builder.and_(done, I64(_NUMBERS)), following, align=8)
             if stream in self._memory:
-                ordered = done if self._waits else self.issued(emitter, stream)
+                ordered = done if self.waits else self.issued(emitter, stream)
                 following = self._visible(emitter, self.wave, other, stream + ORDERED)
                 builder.store(builder.and_(ordered, I64(_NUMBERS)), following, align=8)
 
@@ -173,14 +173,14 @@ class Counters(Observer):
         return element(builder, self.words, index, I64)
 
     def _visible(self, emitter: WaveEmitter, wave: Any, parity: Any, stream: int) -> Any:
-        return _visible_slot(emitter.builder, self.words, wave, parity, stream)
+        return visible_slot(emitter.builder, self.words, wave, parity, stream)
 
 
 def visible(builder: Any, words: Any, phase: Any, wave: Any, stream: Any, number: Any) -> Any:
     """Whether the operation `number` of a wave's stream was done when its wave came to the last
     barrier before `phase`, or its wave ended in an earlier phase (i1)."""
     parity = builder.and_(phase, I64(1))
-    word = load(builder, _visible_slot(builder, words, wave, parity, stream), I64, 8)
+    word = load(builder, visible_slot(builder, words, wave, parity, stream), I64, 8)
     ahead = builder.and_(builder.sub(word, number), I64(_NUMBERS))
     done = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
     ended = builder.lshr(word, I64(32))
@@ -191,7 +191,7 @@ def visible(builder: Any, words: Any, phase: Any, wave: Any, stream: Any, number
     return builder.or_(done, earlier)
 
 
-def _visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) -> Any:
+def visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) -> Any:
     """Where the number of `wave`'s operations visible in a phase of `parity` lies."""
     half = builder.mul(parity, I64(WAVES * STREAMS)) if not isinstance(parity, int) else I64(
         parity * WAVES * STREAMS
@@ -216,5 +216,6 @@ __all__ = [
     "issues",
     "streams",
     "visible",
+    "visible_slot",
     "waits_at_barriers",
 ]

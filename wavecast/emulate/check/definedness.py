@@ -28,6 +28,7 @@ from wavecast.emulate.check.known import Known, initially_defined
 from wavecast.emulate.check.lane_sets import EVERY, NONE, covers, unknown
 from wavecast.emulate.check.relevance import Definedness, DefinednessStep, relevance
 from wavecast.emulate.check.scalar_steps import constant_written, masks_written
+from wavecast.emulate.check.scratch_accesses import may_load_scratch
 from wavecast.emulate.check.uses import Use, uses
 from wavecast.emulate.lower import relative
 from wavecast.emulate.lower.mode import machine_of
@@ -52,7 +53,7 @@ def analyse(kernel: Kernel) -> Definedness:
 
 class _Forward:
     def __init__(self, kernel: Kernel) -> None:
-        self.program = kernel.program
+        self.kernel, self.program = kernel, kernel.program
         self.machine = machine_of(kernel.program.target, kernel.descriptor)
         self.lanes = kernel.descriptor.wave_size
         self.descriptor = kernel.descriptor
@@ -125,7 +126,9 @@ class _Forward:
             self._define(found, state, decoded.writes & ~VECTORS & ~EXEC)
         elif decoded.memory is not None or opcode.form == "SMEM" or opcode.role is Role.MESSAGE:
             if decoded.writes & VECTORS:
-                self._apply(found, state, memory_flows(decoded, _letters(decoded)))
+                scratch = may_load_scratch(self.kernel, decoded)
+                flows = memory_flows(decoded, _letters(decoded), scratch=scratch)
+                self._apply(found, state, flows)
             self._define(found, state, decoded.writes & ~VECTORS & ~EXEC)
         elif opcode.is_vector:
             self._vector_step(instruction, state, found)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wavecast.compile.array_accesses import UNLIMITED
 from wavecast.compile.codeobject import Launch
-from wavecast.compile.lds_arrays import LDS_BYTES
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.private_loads import private_load
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor, element_at, outside
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import register_names
 
@@ -45,7 +47,7 @@ _SENTENCES = {
 @dataclass(frozen=True, slots=True)
 class Sources:
     """What the addresses of instructions come from, by index: `arguments`, and the bytes of
-    `arrays` in LDS."""
+    `arrays` in LDS or in scratch."""
 
     arguments: Mapping[int, tuple[str, ...]]
     arrays: Mapping[int, tuple[AddressInterval, ...]]
@@ -77,10 +79,10 @@ def _report(
     other = program.instructions[record.other - 1] if record.other else None
     kind = record.kind
     if kind is Kind.UNINITIALISED_REGISTER:
-        loaded = private_load(program, record.instruction, record.detail)
+        loaded = private_load(kernel, record.instruction, record.detail)
         if loaded is not None:
             kind, other = Kind.UNINITIALISED_PRIVATE, program.instructions[loaded]
-    message = _message(launch, owners, known, replace(record, kind=kind))
+    message = _message(instruction, launch, owners, known, replace(record, kind=kind))
     if record.kind is Kind.WORKGROUP_RACE and other is not None:
         lack = missing.get((instruction.index, other.index))
         message += f": {lack}" if lack else ""
@@ -105,6 +107,7 @@ def _report(
 
 
 def _message(
+    instruction: Instruction,
     launch: Launch,
     owners: Owners,
     known: Sources,
@@ -127,7 +130,7 @@ def _message(
     if kind is Kind.OUT_OF_BOUNDS:
         arrays = known.arrays.get(record.instruction)
         if arrays is not None:
-            return _outside_arrays(arrays, record.address)
+            return _outside_arrays(instruction, arrays, record.address)
         names = known.arguments.get(record.instruction, ())
         mine = [tensor for tensor in tensors if tensor.name in names]
         return outside(
@@ -164,14 +167,20 @@ def _message(
     return kind.rule.replace("-", " ")
 
 
-def _outside_arrays(arrays: Sequence[AddressInterval], address: int) -> str:
+def _outside_arrays(
+    instruction: Instruction, arrays: Sequence[AddressInterval], address: int
+) -> str:
+    memory = instruction.memory
+    where = "LDS" if memory is not None and memory.space is Space.LDS else "private"
+    if address >= UNLIMITED:
+        address -= 1 << 32
     ranges = " and ".join(
-        f"bytes {first:#x} to {end - 1:#x}" if end < LDS_BYTES else f"bytes from {first:#x} on"
+        f"bytes {first:#x} to {end - 1:#x}" if end < UNLIMITED else f"bytes from {first:#x} on"
         for first, end in arrays
     )
     which = "array" if len(arrays) == 1 else "arrays"
     return (
-        f"touches LDS byte {address:#x}, outside the {which} of LDS that its address is made from "
+        f"touches {where} byte {address:#x}, outside the {which} that its address is made from "
         f"({ranges}); keep the index in bounds"
     )
 

@@ -12,19 +12,20 @@ from enum import Enum
 from typing import Any, Final
 
 from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, UndefinedSource
+from wavecast.emulate.check.scratch_accesses import MOST_LOADED
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import evaluate, modifier_value, plain
 from wavecast.emulate.lower.vector import mixed_role, own_inputs, placed, selected
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import MemoryKind, OperandAccess, OperandKind, OperandRole, Space
+from wavecast.isa.opcode import MemoryKind, OperandAccess, OperandKind, OperandRole
 from wavecast.isa.registers import AGPRS, REGISTERS, VGPRS, special
 from wavecast.isa.semantics.machine import FloatMode
 
 VECTORS: Final = VGPRS | AGPRS
 SCRATCH_CELL: Final = 2 * REGISTERS
-SCRATCH_CELLS: Final = 8
+SCRATCH_CELLS: Final = MOST_LOADED // 2
 """The halves of the dwords that a load from scratch brings, as cells."""
 _HALF = 0xFFFF
 _WRITTEN = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
@@ -96,8 +97,8 @@ def matrix_flows(decoded: Decoded) -> list[Flow]:
     ]
 
 
-def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
-    """Loads give defined values, but those of scratch what was stored there, and lane exchanges
+def memory_flows(decoded: Decoded, letters: str, *, scratch: bool) -> list[Flow]:
+    """Loads give defined values, but those of `scratch` what was stored there, and lane exchanges
     those of other lanes. `letters` say which half of its register sub-dword data goes to
     (`lower.sites.shape_letters`)."""
     memory = decoded.memory
@@ -115,22 +116,11 @@ def memory_flows(decoded: Decoded, letters: str) -> list[Flow]:
         for number, cell in enumerate(halves(bits)):
             upper = "h" in letters
             sources = ()
-            if loads_scratch(decoded):
+            if scratch:
                 sources = (UndefinedSource(SCRATCH_CELL + number, Reach.OWN),)
             if "k" not in letters or bool(cell & 1) == upper:
                 found.append(Flow(cell, FlowForm.LANES, sources))
     return found
-
-
-def loads_scratch(decoded: Decoded) -> bool:
-    """Whether an instruction loads from scratch, and nowhere else."""
-    memory = decoded.memory
-    return (
-        memory is not None
-        and memory.kind is MemoryKind.LOAD
-        and memory.space is Space.SCRATCH
-        and 2 * memory.bytes <= 4 * SCRATCH_CELLS
-    )
 
 
 def _exchange(decoded: Decoded) -> list[Flow]:
@@ -379,7 +369,6 @@ __all__ = [
     "FlowForm",
     "first_cell",
     "halves",
-    "loads_scratch",
     "matrix_flows",
     "memory_flows",
     "scalars",

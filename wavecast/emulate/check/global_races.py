@@ -86,7 +86,7 @@ class GlobalRaces:
         mine = self._effective(lane)
         self._written(lane, dword_address, (written, write_number), read, bytes_, changes, mine)
         if not watched.stores:
-            self._read(slots, read, bytes_)
+            self._read(slots, read, self._with_lanes(read, read_number, bytes_), bytes_)
             return
         self._lanes(lane, index, dword_address, written, write_number, bytes_)
         overlap = builder.and_(BYTES.of(builder, read), bytes_)
@@ -103,7 +103,8 @@ class GlobalRaces:
         )
         own = builder.icmp_unsigned("==", GROUP.of(builder, read), self.access.me)
         loader = builder.select(own, LOADER.of(builder, read_number), I64(0))
-        builder.store(self.access.who(bytes_), slots[WRITES], align=8)
+        stored = self._with_lanes(written, write_number, bytes_)
+        builder.store(self.access.who(stored), slots[WRITES], align=8)
         builder.store(self.access.numbers(loader), slots[WRITE_NUMBERS], align=8)
         if watched.plain_store and clocks.ORDERS in watched.traits:
             kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
@@ -143,19 +144,32 @@ class GlobalRaces:
         watched, builder = self.access.watched, self.out.builder
         if not watched.plain_store:
             return
-        own = self.access.who(I64(0))
-        apart = I64(BYTES.mask << BYTES.first ^ _ONES)
-        again = watched.all_of(
-            builder.icmp_unsigned("==", builder.and_(who, apart), own),
-            builder.icmp_unsigned(
-                "==", NUMBER.of(builder, number), NUMBER.at(builder, watched.memory_number)
-            ),
-            builder.icmp_unsigned("!=", builder.and_(BYTES.of(builder, who), bytes_), I64(0)),
-        )
+        overlap = builder.and_(BYTES.of(builder, who), bytes_)
+        some = builder.icmp_unsigned("!=", overlap, I64(0))
+        again = builder.and_(self._again(who, number), some)
         conflict, other = lane_conflict(
             watched, self.access.lanes, again, lane, index, dword_address
         )
         self.lane_race.when(conflict, lane, dword_address, None, other)
+
+    def _again(self, who: Any, number: Any) -> Any:
+        """Whether a record is of this very access (i1)."""
+        watched, builder = self.access.watched, self.out.builder
+        apart = I64(BYTES.mask << BYTES.first ^ _ONES)
+        own = self.access.who(I64(0))
+        mine = NUMBER.at(builder, watched.memory_number)
+        return watched.all_of(
+            builder.icmp_unsigned("==", builder.and_(who, apart), own),
+            builder.icmp_unsigned("==", NUMBER.of(builder, number), mine),
+        )
+
+    def _with_lanes(self, who: Any, number: Any, bytes_: Any) -> Any:
+        """Bytes of the dword at hand, with those that earlier lanes of this access recorded."""
+        if self.access.watched.lane_bytes >= 4:
+            return bytes_
+        builder = self.out.builder
+        both = builder.or_(BYTES.of(builder, who), bytes_)
+        return builder.select(self._again(who, number), both, bytes_)
 
     def _judge(
         self,
@@ -269,8 +283,8 @@ class GlobalRaces:
             )
         return I1(0)
 
-    def _read(self, slots: list[Any], read: Any, bytes_: Any) -> None:
-        """Record a load."""
+    def _read(self, slots: list[Any], read: Any, every: Any, bytes_: Any) -> None:
+        """Record a load of `bytes_`; its lanes up to this one have read `every` of the dword."""
         builder = self.out.builder
         group = GROUP.of(builder, read)
         known = builder.and_(
@@ -278,7 +292,7 @@ class GlobalRaces:
             builder.icmp_unsigned("!=", group, self.access.me),
         )
         alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
-        mine = self.access.who(bytes_)
+        mine = self.access.who(every)
         several = builder.or_(mine, I64(MANY))
         who = builder.select(builder.and_(known, alike), several, mine)
         builder.store(who, slots[READS], align=8)

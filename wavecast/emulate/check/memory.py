@@ -147,6 +147,8 @@ class MemoryChecks(Observer):
             lds += shadow_lds.FILLED if self._filled else ""
         if mode == "local":
             polls = shadow_lds.POLLS if instruction.index in self.found.polls else ""
+            if polls and self.counters.waits:
+                polls += shadow_lds.WAITS
             return lds + polls + (shadow_lds.POLLED if self.found.polls else "")
         atomicity = self.found.atomicity[instruction.index]
         traits = str(int(atomicity))

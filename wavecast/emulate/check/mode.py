@@ -13,7 +13,7 @@ from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.alignment import AlignmentChecks
 from wavecast.emulate.check.atomicity import ATOMIC, ProgramAtomicity, accesses
-from wavecast.emulate.check.bounds import AccessBounds, lds_arrays, sources, volatile
+from wavecast.emulate.check.bounds import AccessBounds, arrays_of, sources, volatile
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.divisions import DivisionChecks
 from wavecast.emulate.check.exits import ExitChecks, Exits
@@ -36,6 +36,7 @@ from wavecast.emulate.check.scratch_shadow import ScratchChecks
 from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.tensors import AddressInterval, tensors_of
+from wavecast.emulate.check.written_bytes import WrittenBytes
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
@@ -59,7 +60,8 @@ class CheckMode:
 
     `found` is called with the reports of every launch that has any. `canary` is the 64-bit pattern
     that fills memory which was allocated and not written, 0 where nothing is filled. `numbers`
-    adds the first NaN and the first infinity, which a kernel may make on purpose.
+    adds the first NaN and the first infinity, which a kernel may make on purpose. `written` is the
+    memory whose bytes are followed one by one.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class CheckMode:
         canary: int = 0,
         *,
         numbers: bool = False,
+        written: WrittenBytes | None = None,
     ) -> None:
         self.found = found
+        self.written = WrittenBytes() if written is None else written
         self.canary = canary
         self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
@@ -107,10 +111,10 @@ class CheckMode:
         return known
 
     def arrays(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterval, ...]]:
-        """The arrays of LDS that addresses come from."""
+        """The arrays of LDS and scratch that addresses come from."""
         known = self._arrays.get(code.digest)
         if known is None:
-            known = self._arrays[code.digest] = lds_arrays(kernel, code)
+            known = self._arrays[code.digest] = arrays_of(kernel, code)
         return known
 
     def volatile(self, kernel: Kernel, code: CodeObject) -> list[int]:
@@ -178,6 +182,9 @@ class CheckWatch:
         self.arrays = mode.arrays(kernel, launch.code)
         self.volatile = mode.volatile(kernel, launch.code)
         self.bounds = AccessBounds(kernel, self.tensors, known, self.arrays, self.volatile)
+        for followed_bytes in mode.written.within(ranges[1:]):
+            if not self.bounds.follow(kernel, followed_bytes):
+                mode.written.forget(followed_bytes.first)
         self.accesses = mode.accesses(kernel, launch.code)
         self.log = Log(len(kernel.program.instructions))
         self.shadows = _shadows(ranges, self.bounds.stored(kernel, ranges), self._observed())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from wavecast.emulate.check.flows import loads_scratch
+from wavecast.emulate.check.scratch_accesses import may_load_scratch
 from wavecast.isa.defuse import ENTRY, DefUse, bits_of
-from wavecast.isa.program import Program
+from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, VGPRS
 
 
-def private_load(program: Program, index: int, position: int) -> int | None:
+def private_load(kernel: Kernel, index: int, position: int) -> int | None:
     """The nearest load from scratch that a vector register of an instruction depends on, None
     without one."""
+    program = kernel.program
     chains = DefUse(program)
     work, seen = [(index, position)], {(index, position)}
     while work:
@@ -18,7 +19,7 @@ def private_load(program: Program, index: int, position: int) -> int | None:
         for item in work:
             for definition in sorted(chains.definitions(*item) - {ENTRY}):
                 writer = program.instructions[definition]
-                if loads_scratch(writer.decoded):
+                if may_load_scratch(kernel, writer.decoded):
                     return definition
                 if writer.memory is not None:
                     continue

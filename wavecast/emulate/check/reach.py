@@ -3,7 +3,7 @@
 Ahead of every access an outlined function compares the lanes' addresses with the memory of the
 arguments they come from (`bounds.py`). Memory that was allocated and never written has a pattern
 (`CANARY`); loads and atomics compare each dword with its half of it. Dwords of half-precision
-tensors are compared by halves.
+tensors are compared by halves, and narrower values by what has been marked (`written_bytes.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.bounds import ROW_WORDS, VOLATILE
+from wavecast.emulate.check.bounds import ROW_WORDS, VOLATILE, WRITTEN
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import Findings
@@ -107,6 +107,7 @@ class BoundsRow:
         self.first, self.end, self.list, self.granule = (
             load(builder, element(builder, row, word, I64), I64, 8) for word in range(VOLATILE)
         )
+        self._row = row
 
     def contains(self, address: Any, size: Any) -> Any:
         """Whether `size` bytes from `address` on lie in the one interval (i1)."""
@@ -117,6 +118,11 @@ class BoundsRow:
         builder = self.builder
         function = _list_function(builder.module)
         return builder.call(function, [self.list, address, size])
+
+    def written(self) -> Any:
+        """What leads from a byte to the one that says whether it has been written (i64), 0 where
+        that is not followed."""
+        return load(self.builder, element(self.builder, self._row, WRITTEN, I64), I64, 8)
 
     def overlaps(self, address: Any, size: Any) -> Any:
         """Whether one of `size` bytes from `address` on lies in an interval (i1)."""
@@ -222,13 +228,47 @@ def _build(out: Outlined) -> None:
     if out.access.mode == "buffer":
         _each_beyond_limit(out, found, beyond)
     beyond.log(instruction)
+    asked_bytes = _follow_bytes(out, row, found)
     if not out.access.detail.startswith("store"):
         asked = builder.icmp_unsigned("!=", canary, I64(0))
+        asked = builder.and_(asked, builder.not_(asked_bytes))
         with builder.if_then(builder.and_(asked, some)):
             fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
             _each_fresh(out, row, found, canary, fresh)
             fresh.log(instruction)
     builder.ret(I32(0))
+
+
+def _follow_bytes(out: Outlined, row: BoundsRow, found: Resolved) -> Any:
+    """Stores and atomics mark the bytes they write, loads look whether theirs are marked. Returns
+    whether these were asked (i1)."""
+    builder, count = out.builder, out.access.bytes
+    kind = ir.IntType(8 * count)
+    marks = kind(int("01" * count, 16))
+    delta = row.written()
+    followed = builder.icmp_unsigned("!=", delta, I64(0))
+    loads = out.access.detail.removesuffix(FOLLOWED) in ("load", "tolds")
+    fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
+    with builder.if_then(followed, likely=False), out.each_lane(found.live) as lane:
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        pointer = builder.inttoptr(builder.add(address, delta), PTR)
+        with builder.if_then(row.contains(address, I64(count))):
+            if loads:
+                missing = builder.xor(load(builder, pointer, kind, 1), marks)
+                first = builder.lshr(_as_i64(builder, builder.cttz(missing, I1(0))), I64(3))
+                some = builder.icmp_unsigned("!=", missing, kind(0))
+                fresh.when(some, lane, builder.add(address, first))
+            else:
+                builder.store(marks, pointer, align=1)
+    fresh.log(builder.ptrtoint(out.other, I64))
+    return builder.and_(followed, I1(loads))
+
+
+def _as_i64(builder: ir.IRBuilder, value: Any) -> Any:
+    width = value.type.width
+    if width == 64:
+        return value
+    return builder.zext(value, I64) if width < 64 else builder.trunc(value, I64)
 
 
 def _each_outside(out: Outlined, row: BoundsRow, found: Resolved, beyond: Findings) -> None:

@@ -26,7 +26,6 @@ from wavecast.emulate.check.flows import (
     Flow,
     FlowForm,
     halves,
-    loads_scratch,
     scalars,
 )
 from wavecast.emulate.check.influence import Reach, UndefinedSource
@@ -34,6 +33,7 @@ from wavecast.emulate.check.known import initially_defined
 from wavecast.emulate.check.relevance import Definedness, DefinednessStep
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.scalar_shadow import Pair, ShadowOps
+from wavecast.emulate.check.scratch_accesses import may_load_scratch
 from wavecast.emulate.check.uses import Purpose, Use
 from wavecast.emulate.lower import buffers, jumps, state
 from wavecast.emulate.lower.access_targets import named
@@ -67,6 +67,7 @@ class RegisterChecks(Observer):
     """Emits the masks of one kernel and the looks at them."""
 
     def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
         self.found: Definedness = analyse(kernel)
         vectors, others = initially_defined(kernel.descriptor, kernel.program.target)
         self.defined = {*halves(vectors), *scalars(others)}
@@ -107,7 +108,8 @@ class RegisterChecks(Observer):
         for use in step.uses:
             self._use(emitter, instruction, use)
         live = self.found.after[instruction.index]
-        if loads_scratch(instruction.decoded) and any(live >> f.target & 1 for f in step.flows):
+        read = any(live >> flow.target & 1 for flow in step.flows)
+        if read and may_load_scratch(self.kernel, instruction.decoded):
             scratch_shadow.read(emitter, instruction, self._slot(emitter, SCRATCH_CELL))
         changes = self._flow_changes(emitter, instruction, step, live)
         if step.scalars and (step.to_exec or live & step.written):

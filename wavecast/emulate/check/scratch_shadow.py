@@ -1,8 +1,11 @@
-"""Which bytes of scratch have been written: private arrays, and registers that compilers spill.
+"""Scratch: which bytes have been written, and accesses outside the array they are made for.
+
+Compilers keep private arrays there, and registers that they spill.
 
 A load brings undefined lanes where nothing has been stored to; a store counts as written whatever
 it stores, because compilers spill undefined registers. Memory of a host thread: one byte per byte
-of scratch of every wave, 1 where it has been written.
+of scratch of every wave, 1 where it has been written. Bounds are bytes of a lane's scratch
+(`bounds.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.flows import loads_scratch
+from wavecast.emulate.check.reach import BoundsRow
+from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.scratch_accesses import may_load_scratch
+from wavecast.emulate.check.shadow import Findings
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.access_targets import access_target
@@ -27,13 +33,17 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.access import AccessTarget
 
 _WRITTEN_HALF = 0x0101
+_ANY_SCRATCH = 1 << 32
+"""Bytes that only an instruction without bounds may touch."""
 
 
 class ScratchChecks(Observer):
-    """Emits what marks scratch as written, in kernels that load from it."""
+    """Emits what marks scratch as written, in kernels that load from it, and what compares
+    addresses with bounds."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.loads = any(loads_scratch(i.decoded) for i in kernel.program.instructions)
+        instructions = kernel.program.instructions
+        self.loads = any(may_load_scratch(kernel, i.decoded) for i in instructions)
 
     def enter(self, emitter: WaveEmitter) -> None:
         if not self.loads:
@@ -56,7 +66,9 @@ class ScratchChecks(Observer):
         target: AccessTarget,
         rows: Any,
     ) -> None:
-        del instruction, rows
+        if target.mode == "private":
+            asked = MemoryAccess("scratch", "private", access.lanes, access.bytes, "bounds")
+            _call(emitter, asked, target, rows, instruction.index)
         if not self.loads or target.mode not in ("private", "flat"):
             return
         if access.action in ("load", "tolds"):
@@ -68,26 +80,35 @@ class ScratchChecks(Observer):
 def read(emitter: WaveEmitter, instruction: Instruction, cells: Any) -> None:
     """Store to `cells` (i64 each), for every half of a dword that a load from scratch brings, the
     lanes where it has not been written."""
-    memory = instruction.memory
+    memory, builder = instruction.memory, emitter.builder
     assert memory is not None
     emitter.pending.settle()
     asked = MemoryAccess("scratch", "private", emitter.layout.lanes, memory.bytes, "load")
-    _call(emitter, asked, access_target(emitter, instruction), cells)
+    target = access_target(emitter, instruction)
+    if target.mode == "private":
+        _call(emitter, asked, target, cells)
+    elif target.private is not None:  # a descriptor, which may be that of other memory
+        for half in range(2 * max(1, memory.bytes // 4)):
+            builder.store(I64(0), element(builder, cells, half, I64), align=8)
+        with builder.if_then(target.is_private):
+            _call(emitter, asked, target.private, cells)
 
 
-def _call(emitter: WaveEmitter, asked: MemoryAccess, target: AccessTarget, rows: Any) -> None:
+def _call(
+    emitter: WaveEmitter, asked: MemoryAccess, target: AccessTarget, rows: Any, index: int = 0
+) -> None:
     name = f"check.{asked.action}.{asked.mode}.{asked.lanes}.{asked.bytes}.{asked.detail}"
-    build = _build_load if asked.detail == "load" else _build_store
+    build = {"load": _build_load, "store": _build_store, "bounds": _build_bounds}[asked.detail]
 
     def recipe(alone: ir.Module) -> None:
         build(Outlined(alone, asked, runtime.OUTLINED + name))
 
     function = runtime.outline(emitter.module, name, function_type(asked.lanes), recipe)
-    nothing = emitter.builder.inttoptr(I64(0), PTR)
+    number, nothing = (emitter.builder.inttoptr(I64(value), PTR) for value in (index, 0))
     emitter.builder.call(
         function,
         [
-            emitter.context, rows, nothing, nothing,
+            emitter.context, rows, number, nothing,
             target.address, target.base, target.limit, target.offset, emitter.exec_mask(),
         ],
     )  # fmt: skip
@@ -142,6 +163,28 @@ def _build_store(out: Outlined) -> None:
             pointer = builder.inttoptr(builder.add(first, inset), PTR)
             kind = ir.VectorType(I8, out.access.bytes)
             builder.store(ir.Constant(kind, [1] * out.access.bytes), pointer, align=1)
+    builder.ret(I32(0))
+
+
+def _build_bounds(out: Outlined) -> None:
+    """Compare the bytes that lanes access with those of the arrays the access is made for."""
+    builder = out.builder
+    instruction = builder.ptrtoint(out.other, I64)
+    row = BoundsRow(builder, out.context, instruction)
+    unknown = row.contains(I64(0), I64(_ANY_SCRATCH))
+    with builder.if_then(unknown, likely=True):
+        builder.ret(I32(0))
+    found = resolve(out, checked=False)
+    outside = Findings(out, Kind.OUT_OF_BOUNDS)
+    base = context_word(builder, out.context, state.SCRATCH_BASE)
+    size = context_word(builder, out.context, state.SCRATCH_BYTES)
+    with out.each_lane(out.exec) as lane:
+        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        inset = builder.sub(builder.sub(address, base), builder.mul(lane, size))
+        amount = I64(out.access.bytes)
+        own = builder.or_(row.contains(inset, amount), row.listed(inset, amount))
+        outside.when(builder.not_(own), lane, inset)
+    outside.log(instruction)
     builder.ret(I32(0))
 
 

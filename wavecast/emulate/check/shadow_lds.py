@@ -19,12 +19,15 @@ from wavecast.emulate.check import clocks, log
 from wavecast.emulate.check.counters import (
     DONE,
     DS,
+    ISSUED,
     LOAD,
     NUMBER_BITS,
+    ORDERED,
     STORE,
     STREAMS,
     WAVES,
     visible,
+    visible_slot,
 )
 from wavecast.emulate.check.reach import BoundsRow
 from wavecast.emulate.check.report import Kind
@@ -54,6 +57,8 @@ LAST_NUMBER, LAST_STREAM, LAST_WAVE = (
 )
 POLLED, POLLS = "s", "p"
 """Traits: the program has loads that only wait for a value in LDS; this is one."""
+WAITS = "w"
+"""Trait of these: waves must wait for what they do in global memory before others see it."""
 FILLED = "d"
 """Trait: the program has loads from memory to LDS. They end out of order with the LDS operations of
 the wave, which must wait for them."""
@@ -297,6 +302,26 @@ class Dwords:
             before = load(builder, slot, I64, 8)
             later = builder.icmp_unsigned(">", number, before)
             builder.store(builder.select(later, number, before), slot, align=8)
+            self._publish(wave)
+
+    def _publish(self, wave: Any) -> None:
+        """The workgroup sees what another wave (+ 1) has done in global memory, as behind a
+        barrier."""
+        watched, builder = self.watched, self.out.builder
+        author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
+        parity = builder.and_(watched.phase, I64(1))
+        row = builder.mul(author, I64(STREAMS))
+        for stream in (LOAD, STORE):
+            first = DONE if WAITS in watched.traits else ISSUED
+            at = builder.add(row, I64(first + stream))
+            number = load(builder, element(builder, self.progress, at, I64), I64, 8)
+            number = builder.and_(number, I64(NUMBER.mask))
+            slot = visible_slot(builder, self.progress, author, parity, stream + ORDERED)
+            word = load(builder, slot, I64, 8)
+            ahead = builder.and_(builder.sub(number, word), I64(NUMBER.mask))
+            later = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
+            runs = builder.icmp_unsigned("==", builder.lshr(word, I64(32)), I64(0))
+            builder.store(builder.select(builder.and_(later, runs), number, word), slot, align=8)
 
     def _seen(self, wave: Any) -> Any:
         """The slot of the last operation of another wave (+ 1) that this one has polled for."""
@@ -364,6 +389,8 @@ class Dwords:
         other = builder.add(INSTRUCTION.of(builder, read), I64(1))
         self.races.when(race, lane, address, other, detail)
         ever = builder.or_(WRITTEN.of(builder, written), bytes_)
+        both = builder.or_(BYTES.of(builder, written), bytes_)
+        bytes_ = builder.select(self._again(written), both, bytes_)
         builder.store(self._store_record(ever, bytes_), write_slot, align=8)
 
     def _store_record(self, ever: Any, bytes_: Any) -> Any:

@@ -207,7 +207,8 @@ def _is_good(out: Outlined, address: Any, size: Any) -> Any:
 
 
 def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
-    """Emit the addresses of all lanes and, if `checked`, the check of their span."""
+    """Emit the addresses of all lanes and, if `checked`, the check of their span, and the fault of
+    lanes outside their scratch."""
     builder, size = out.builder, out.access.bytes
     wide = ir.VectorType(I64, _STEP)
     addresses = out.array(I64)
@@ -234,7 +235,7 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     highest = out.intrinsic("llvm.vector.reduce.umax.v8i64", I64, out.get(high, wide))
     mask = out.get(live, out.mask)
     dead = builder.and_(out.exec, builder.not_(mask))
-    if out.access.mode == "private":
+    if checked and out.access.mode == "private":
         with builder.if_then(builder.icmp_unsigned("!=", dead, out.mask(0)), likely=False):
             lane = out.lowest(dead)
             out.fault(lane, load(builder, element(builder, addresses, lane, I64), I64, 8))

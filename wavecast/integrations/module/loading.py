@@ -90,7 +90,8 @@ def load(
     compiler (`-DBLOCK=256`). `threads` is the number of host threads of a launch (default: all),
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
     `trace` collects what launches execute and touch (docs/trace.md).
-    With `check`, launches are watched (docs/checks.md), and one with errors raises ChecksFailed
+    With `check`, HIP source keeps its private arrays in scratch, launches are watched
+    (docs/checks.md), and one with errors raises ChecksFailed
     when it has ended; warnings and notes are added to `reports`. Given a `Reports`, all reports are
     added to it.
 
@@ -104,7 +105,8 @@ def load(
     from wavecast.emulate.mode import Modes
 
     target = devices.load(arch).target if arch else ""
-    codes = _codes(code, target, options)
+    asked = gathering(check)
+    codes = _codes(code, target, options, checked=asked is not None)
     source = str(code) if isinstance(code, (str, Path)) else codes[0].source
     targets = list(dict.fromkeys(item.target for item in codes))
     if not codes[0].is_amd:
@@ -115,7 +117,6 @@ def load(
             hint=f'choose one: arch="{targets[0]}"',
         )
     device = devices.load(arch or targets[0])
-    asked = gathering(check)
     reports = asked if asked is not None else Reports()
     checking = None
     if asked is not None:
@@ -132,11 +133,13 @@ def _codes(
     code: str | Path | bytes | CodeObject | Sequence[CodeObject],
     target: str,
     options: Sequence[str],
+    *,
+    checked: bool,
 ) -> Sequence[CodeObject]:
     if isinstance(code, (str, Path)):
-        return compilers.load(code, target, options, hip_target=DEFAULT_TARGET)
+        return compilers.load(code, target, options, hip_target=DEFAULT_TARGET, checked=checked)
     if isinstance(code, bytes):
-        return compilers.loads(code, target, options, hip_target=DEFAULT_TARGET)
+        return compilers.loads(code, target, options, hip_target=DEFAULT_TARGET, checked=checked)
     if options:
         raise UsageError("compiler options are for HIP source; this code is compiled")
     codes = [code] if isinstance(code, CodeObject) else code

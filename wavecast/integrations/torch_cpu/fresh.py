@@ -1,6 +1,7 @@
 """Memory that PyTorch allocates without filling it, marked so that reads of it can be detected.
 
-`torch.empty` and similar functions return memory filled with the pattern `CANARY`.
+`torch.empty` and similar functions return memory filled with the pattern `CANARY`. The bytes of
+narrow dtypes are followed one by one (`host_writes.py`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ import numpy as np
 from torch.overrides import TorchFunctionMode
 
 from wavecast.emulate.check.tensors import CANARY
+from wavecast.emulate.check.written_bytes import WrittenBytes
 
 
 class FreshMemory(TorchFunctionMode):
-    """Fills what `torch.empty`, `empty_like`, `empty_strided` and `Tensor.new_empty` allocate."""
+    """Fills what `torch.empty`, `empty_like`, `empty_strided` and `Tensor.new_empty` allocate, and
+    keeps in `written` what has been written of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: WrittenBytes | None = None) -> None:
         super().__init__()
         import torch
 
+        from wavecast.integrations.torch_cpu.host_writes import HostWrites
+
+        self.written = WrittenBytes() if written is None else written
+        self.host = HostWrites(self.written)
         self._torch = torch
         self._makers = {
             torch.empty,
@@ -43,23 +50,27 @@ class FreshMemory(TorchFunctionMode):
         result = func(*args, **given)
         if func in self._makers and given.get("out") is None:
             with self._torch._C.DisableTorchFunction():
-                _fill(result)
+                self._fill(result)
+        elif self.written:
+            with self._torch._C.DisableTorchFunction():
+                self.host.called(func, args, given)
         return result
 
-
-def _fill(tensor: Any) -> None:
-    """Fill the storage of a new CPU tensor, except for a tail of less than 8 bytes. Tensors of
-    `torch.vmap` and fake tensors have no storage."""
-    if tensor.is_sparse or tensor.is_quantized:
-        return
-    try:
-        storage = tensor.untyped_storage()
-    except NotImplementedError:
-        return
-    words = storage.nbytes() // 8
-    if words and storage.device.type == "cpu":
-        memory = (ctypes.c_uint64 * words).from_address(storage.data_ptr())
-        np.frombuffer(memory, np.uint64)[:] = CANARY
+    def _fill(self, tensor: Any) -> None:
+        """Fill the storage of a new CPU tensor, except for a tail of less than 8 bytes of wide
+        values. Tensors of `torch.vmap` and fake tensors have no storage."""
+        if tensor.is_sparse or tensor.is_quantized:
+            return
+        try:
+            storage = tensor.untyped_storage()
+        except NotImplementedError:
+            return
+        if storage.device.type != "cpu" or self.host.allocated(tensor):
+            return
+        words = storage.nbytes() // 8
+        if words:
+            memory = (ctypes.c_uint64 * words).from_address(storage.data_ptr())
+            np.frombuffer(memory, np.uint64)[:] = CANARY
 
 
 __all__ = ["CANARY", "FreshMemory"]

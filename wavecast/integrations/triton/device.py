@@ -59,6 +59,7 @@ def device(
     from wavecast.emulate.check.collected import Reports, gathering
     from wavecast.emulate.check.determinism import OrderChecks
     from wavecast.emulate.check.mode import CheckMode
+    from wavecast.emulate.check.written_bytes import WrittenBytes
     from wavecast.emulate.launch import Emulator
     from wavecast.emulate.mode import Modes
     from wavecast.emulate.trace.mode import TraceMode
@@ -71,9 +72,10 @@ def device(
     checked = asked is not None
     reports = asked if asked is not None else Reports()
     tracing = TraceMode() if trace is True else trace or None
+    written = WrittenBytes()
     watching: list[Mode] = [] if tracing is None else [tracing]
     if checked:
-        watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers))
+        watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers, written=written))
     orders = OrderChecks(reports.add) if checked and reports.determinism else None
     emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
     hooks = ExecutingHooks(
@@ -88,7 +90,7 @@ def device(
             if not real:
                 modes.enter_context(emulated_cuda(facts, _ignored, executing=True))
             if checked:
-                modes.enter_context(FreshMemory())
+                modes.enter_context(FreshMemory(written))
             yield hooks
     finally:
         hooks.remove()

@@ -1,0 +1,92 @@
+"""Memory whose bytes are followed one by one, from its allocation until all have been written.
+
+A single byte or 16-bit value cannot be told from the pattern of memory that nobody has written
+(`tensors.CANARY`): any value may be legitimate. Such memory has one byte per byte, 1 where it has
+been written. Who writes from the host marks it, and so do stores of kernels (`reach.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wavecast.emulate.check.tensors import CANARY, AddressInterval
+
+_PATTERN = np.frombuffer(CANARY.to_bytes(8, "little"), np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedBytes:
+    """Memory from the host address `first` on. `written` (uint8) has 1 for each byte that has been
+    written; `alive` says whether the memory still is what it was."""
+
+    first: int
+    written: np.ndarray = field(repr=False)
+    alive: Callable[[], bool]
+
+    @property
+    def end(self) -> int:
+        return self.first + self.written.size
+
+    @property
+    def delta(self) -> int:
+        """What leads from the address of a byte to that of its byte in `written`."""
+        return self.written.ctypes.data - self.first
+
+    def consistent(self) -> bool:
+        """Whether the bytes that count as not written have their pattern: others were written by
+        what does not mark them."""
+        memory = (ctypes.c_uint8 * self.written.size).from_address(self.first)
+        values = np.frombuffer(memory, np.uint8)
+        pattern = np.resize(_PATTERN, values.size)
+        return bool(((values == pattern) | (self.written != 0)).all())
+
+
+class WrittenBytes:
+    """The memory that is followed, by its address."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, FollowedBytes] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def add(self, first: int, size: int, alive: Callable[[], bool]) -> np.ndarray:
+        """Fill new memory with the pattern and follow it. Returns its `written`, all 0."""
+        memory = (ctypes.c_uint8 * size).from_address(first)
+        np.frombuffer(memory, np.uint8)[:] = np.resize(_PATTERN, size)
+        found = FollowedBytes(first, np.zeros(size, np.uint8), alive)
+        self._known[first] = found
+        return found.written
+
+    def at(self, first: int) -> FollowedBytes | None:
+        """The memory that starts at an address."""
+        found = self._known.get(first)
+        if found is not None and not found.alive():
+            del self._known[first]
+            return None
+        return found
+
+    def forget(self, first: int) -> None:
+        """Everything at an address counts as written."""
+        self._known.pop(first, None)
+
+    def within(self, ranges: Iterable[AddressInterval]) -> Iterator[FollowedBytes]:
+        """The memory of a launch that has bytes which nobody has written."""
+        spans = list(ranges)
+        for start in list(self._known):
+            found = self.at(start)
+            if found is None:
+                continue
+            if not any(first <= start and found.end <= end for first, end in spans):
+                continue
+            if found.written.all() or not found.consistent():
+                self.forget(start)
+            else:
+                yield found
+
+
+__all__ = ["FollowedBytes", "WrittenBytes"]
