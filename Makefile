@@ -21,7 +21,7 @@ test-all: install
 # Tests of the integrations with frameworks that the others do without.
 test-frameworks: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax]"
-	$(PYTEST) tests/integrations/test_jax.py
+	$(PYTEST) tests/integrations/test_jax.py tests/integrations/test_pallas.py
 
 lint: install
 	$(BIN)/ruff check .

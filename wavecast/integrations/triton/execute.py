@@ -20,6 +20,7 @@ from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.trace.result import Trace
 from wavecast.errors import UsageError
 from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.imported import PALLAS, when_imported
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import isolation
 from wavecast.integrations.triton.claim import claim
@@ -87,6 +88,7 @@ class ExecutingHooks:
         patches = self._patches
         claim(patches)
         isolation.install(patches)
+        when_imported(patches, PALLAS, "wavecast.integrations.jax.pallas")
         patches.attribute(driver, "_active", self.driver)
         patches.attribute(gpu, "emulated", self._device)
         loading = self._watched_load(CompiledKernel._init_handles)

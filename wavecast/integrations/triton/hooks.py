@@ -15,6 +15,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.triton import code_object, segment_bytes, slots
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.imported import PALLAS, when_imported
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import benchmarks, complaints, isolation
 from wavecast.integrations.triton.autotuning import AutotunerWatch
@@ -53,6 +54,7 @@ class Hooks:
         patches = self._patches
         claim(patches)
         isolation.install(patches)
+        when_imported(patches, PALLAS, "wavecast.integrations.jax.pallas")
         patches.attribute(driver, "_active", self.driver)
         facts = self.driver.facts
         patches.attribute(gpu, "emulated", gpu.known(facts.name, facts.target))
