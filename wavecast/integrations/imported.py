@@ -13,6 +13,8 @@ from wavecast.integrations.patching import Patches
 
 PALLAS: Final = "jax._src.pallas.pallas_call"
 """The module of JAX that defines what a Pallas kernel is lowered to."""
+DTENSOR: Final = "torch.distributed.tensor"
+"""DTensor: PyTorch does not import it by itself."""
 
 
 def when_imported(patches: Patches, module: str, then: str) -> None:
@@ -61,4 +63,4 @@ def _followed(execute: Callable[[ModuleType], None], then: str) -> Callable[[Mod
     return exec_module
 
 
-__all__ = ["PALLAS", "when_imported"]
+__all__ = ["DTENSOR", "PALLAS", "when_imported"]

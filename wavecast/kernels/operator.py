@@ -105,7 +105,9 @@ class Operator:
     data whose dtype matters); `batch` is how `torch.vmap` does it in one call instead of a loop;
     `compare` replaces the usual comparison. `needs_values` says that floating-point data decides
     how long kernels take, so that samples of them are taken with real data, after all before them.
-    `mutates` names arguments written in place. `targets` are the compiler targets it runs on (():
+    `mutates` names arguments written in place. For DTensors, `independent` are dimensions of the
+    signature whose elements are computed apart, and `summed(name -> unless)` those that results are
+    sums over, unless `unless(**arguments)`. `targets` are the compiler targets it runs on (():
     all) and `notes` what users should know: that results are not reproducible bit by bit, say.
     """
 
@@ -128,6 +130,8 @@ class Operator:
     needs_values: bool = False
     exact: tuple[str, ...] = ()
     mutates: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
+    summed: Mapping[str, Callable[..., bool]] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
     notes: str = ""
 

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
+from wavecast.integrations.imported import DTENSOR, when_imported
+from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch import autograd, batching
 from wavecast.kernels import gpu, registry
 from wavecast.kernels.checks import ArgumentError
@@ -35,6 +37,7 @@ def install() -> None:
     for operator in registry.operators().values():
         define(operator)
     registry.listen(define)
+    when_imported(Patches(), DTENSOR, "wavecast.integrations.torch.sharding")
 
 
 def define(operator: Operator) -> None:

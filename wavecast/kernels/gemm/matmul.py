@@ -177,6 +177,11 @@ def _sizes(given: Sizes) -> dict[str, Any]:
     return found | {f"{name}_dtype": "float32" if integers else dtype for name in FURTHER}
 
 
+def _has_epilogue(activation: str = "none", **given: Any) -> bool:
+    """Whether the result is more than the product."""
+    return activation != "none" or any(given.get(name) is not None for name in FURTHER)
+
+
 def _inputs(tensors: describe.Signature) -> Any:
     """Of sizes whose `layout` is that of `a` and `b`: N as they are multiplied, T transposed."""
 
@@ -207,6 +212,8 @@ MATMUL = describe.Operator(
     inputs=_inputs(TENSORS),
     work=_work(TENSORS),
     batch=describe.Batch(("a", "residual", "gate")),
+    independent=("n",),
+    summed={"k": _has_epilogue},
     gradient=describe.Gradient(_setup, _gradient),
     tolerance=describe.Tolerance(ulps=1.0, accumulated=4e-6),
     notes="tf32 is bfloat16x3 where the GPU has no instruction for it, which is more exact",
