@@ -119,6 +119,15 @@ def test_a_tensor_that_gets_other_memory(memory: FreshMemory) -> None:
     assert _followed(memory, x) is None
 
 
+def test_compiled_code_does_not_trace_what_is_followed(memory: FreshMemory) -> None:
+    x = torch.empty(8, dtype=torch.uint8)
+    add = torch.compile(
+        lambda one: torch.empty_like(one).copy_(one).add_(1), fullgraph=True, backend="eager"
+    )
+    assert torch.equal(add(x), x + 1)
+    assert _followed(memory, x) is not None
+
+
 def test_wide_values_are_not_followed(memory: FreshMemory) -> None:
     torch.empty(8)
     assert not memory.written

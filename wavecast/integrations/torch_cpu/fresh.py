@@ -48,6 +48,8 @@ class FreshMemory(TorchFunctionMode):
         del types
         given = kwargs or {}
         result = func(*args, **given)
+        if self._torch.compiler.is_compiling():  # Dynamo traces this method
+            return result
         if func in self._makers and given.get("out") is None:
             with self._torch._C.DisableTorchFunction():
                 self._fill(result)
