@@ -94,7 +94,7 @@ def _dimensions(
 
 
 def _several(spec: TensorSpec, tensor: Any) -> int:
-    """The number of dimensions for which `...` stands, 0 where the signature has none."""
+    """The number of dimensions that `...` covers, 0 where the signature has none."""
     fixed = sum(not one.leading for one in spec.dimensions)
     return tensor.ndim - fixed if fixed < len(spec.dimensions) else 0
 
