@@ -180,3 +180,12 @@ def test_dropout_differs_from_call_to_call() -> None:
     torch.manual_seed(1)
     assert torch.equal(model(tokens).logits, first)
     assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("use", [plain, one_by_one, padded], ids=lambda use: use.__name__)
+def test_models_take_the_implementation_by_name(name: str, use: Any) -> None:
+    expected = use(made(name), some_tokens())
+    model = made(name, attn_implementation="wavecast")
+    assert model.config._attn_implementation == "wavecast"
+    torch.testing.assert_close(use(model, some_tokens()), expected, rtol=1e-3, atol=1e-4)

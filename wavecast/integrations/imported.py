@@ -15,6 +15,8 @@ PALLAS: Final = "jax._src.pallas.pallas_call"
 """The module of JAX that defines what a Pallas kernel is lowered to."""
 DTENSOR: Final = "torch.distributed.tensor"
 """DTensor: PyTorch does not import it by itself."""
+TRANSFORMERS: Final = "transformers.modeling_utils"
+"""The base of all models of transformers."""
 
 
 def when_imported(patches: Patches, module: str, then: str) -> None:
@@ -63,4 +65,4 @@ def _followed(execute: Callable[[ModuleType], None], then: str) -> Callable[[Mod
     return exec_module
 
 
-__all__ = ["DTENSOR", "PALLAS", "when_imported"]
+__all__ = ["DTENSOR", "PALLAS", "TRANSFORMERS", "when_imported"]

@@ -22,8 +22,9 @@ from wavecast.integrations.torch.replaced import Done, Left, Replaced, note
 from wavecast.integrations.torch.substitutes import Reason, lowered, why_not
 
 NAME: Final = "wavecast"
-MASKED: Final = "wavecast_masks"
-"""The name for models whose windows stay masks."""
+"""`attn_implementation`: right for all models, windows are masks."""
+WINDOWED: Final = "wavecast_windows"
+"""The name for models whose layers tell their windows."""
 
 OPERATOR: Final = "attention"
 
@@ -40,8 +41,8 @@ def replace(model: Any, account: Replaced) -> None:
     ]
     if before is None or not hasattr(model, "set_attn_implementation") or not layers:
         return
-    name = NAME if _knows_windows(model) else MASKED
-    _register()
+    name = WINDOWED if _knows_windows(model) else NAME
+    register()
     model.set_attn_implementation(name)
     if model.config._attn_implementation != name:
         kept = f"{type(model).__name__} keeps {before}"
@@ -74,14 +75,15 @@ def _knows_windows(model: nn.Module) -> bool:
     return all(getattr(one, "_supports_flash_attn", False) for one in parts)
 
 
-def _register() -> None:
+def register() -> None:
+    """Add the library's attention and its masks to the registries of transformers."""
     from transformers import AttentionInterface
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-    AttentionInterface.register(NAME, attention)
-    ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, mask)
-    AttentionInterface.register(MASKED, masked_attention)
-    ALL_MASK_ATTENTION_FUNCTIONS.register(MASKED, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
+    AttentionInterface.register(WINDOWED, attention)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(WINDOWED, mask)
+    AttentionInterface.register(NAME, masked_attention)
+    ALL_MASK_ATTENTION_FUNCTIONS.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
 
 
 def mask(
@@ -267,4 +269,4 @@ def _eager(module: nn.Module) -> Any:
     raise NotImplementedError(f"{type(module).__name__} has no attention written out")
 
 
-__all__ = ["MASKED", "NAME", "attention", "mask", "masked_attention", "replace"]
+__all__ = ["NAME", "WINDOWED", "attention", "mask", "masked_attention", "register", "replace"]
