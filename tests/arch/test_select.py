@@ -77,6 +77,21 @@ def test_other_targets_are_errors_naming_near_ones(selector: str, near: str) -> 
         arch.load(selector)
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "device_id"),
+    [
+        ("AMD Instinct MI325X", "gfx942", "mi325x"),
+        ("A GPU of a cloud", "gfx942", "mi300x"),
+        ("AMD Instinct MI325X", "gfx1100", "rx7900xtx"),  # a name that contradicts the target
+        ("A GPU of tomorrow", "gfx1299", "rx9070xt"),
+        ("NVIDIA L4", "sm_89", "a100_80g_sxm"),
+        ("NVIDIA Rubin", "sm_130", "b200"),
+    ],
+)
+def test_a_gpu_that_a_driver_found_has_a_device(name: str, target: str, device_id: str) -> None:
+    assert arch.nearest(name, target).id == device_id
+
+
 def test_unknown_names() -> None:
     with pytest.raises(UnknownName, match=r"unknown device 'mi30x'.*MI300X|mi300x"):
         arch.load("mi30x")

@@ -13,7 +13,7 @@ from wavecast.arch.limits import OccupancyLimits
 from wavecast.arch.quantity import STATUSES, Alternative, Quantity
 from wavecast.arch.rates import DTYPES, VECTOR_DTYPES
 from wavecast.arch.reader import citations
-from wavecast.arch.select import Resolution, devices, load, resolve, vendor
+from wavecast.arch.select import Resolution, devices, load, nearest, resolve, vendor
 
 __all__ = [
     "COST_CLASSES",
@@ -32,6 +32,7 @@ __all__ = [
     "citations",
     "devices",
     "load",
+    "nearest",
     "resolve",
     "vendor",
 ]

@@ -7,12 +7,14 @@ target of several devices takes the one whose file says `default_for_target`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from wavecast.arch.device import Device
 from wavecast.arch.facts import Facts
@@ -22,6 +24,13 @@ from wavecast.arch.reader import ROOT, Identity, catalog, read_device
 from wavecast.errors import UnknownName, UsageError, nearest_names
 
 Files = Sequence[str | Path]
+
+_NEAREST: Final = (
+    *(("gfx90", "gfx90a"), ("gfx94", "gfx942"), ("gfx95", "gfx950"), ("gfx9", "gfx90a")),
+    *(("gfx125", "gfx1250"), ("gfx12", "gfx1201"), ("gfx", "gfx1100")),
+    *(("sm_9", "sm_90"), ("sm_8", "sm_80"), ("sm_", "sm_100")),
+)
+"""Targets that describe targets without a device, by prefix: the same generation, else the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,19 @@ def load(selector: str, files: Files = ()) -> Device:
     `files` add devices or change their facts (`wavecast.arch.overlay`).
     """
     return resolve(selector, files).device
+
+
+def nearest(name: str, target: str) -> Device:
+    """The device of a GPU that a driver found: the one of its marketing name, else the usual one of
+    its target, else that of the nearest target. Raises UnknownName for a target that is neither
+    AMD's nor NVIDIA's."""
+    near = next((other for start, other in _NEAREST if target.startswith(start)), target)
+    for selector in (name, target):
+        with contextlib.suppress(UnknownName):
+            device = load(selector)
+            if selector != name or device.target == target:
+                return device
+    return load(near)
 
 
 def devices(files: Files = ()) -> tuple[Device, ...]:

@@ -9,20 +9,12 @@ from typing import Any, Final
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.errors import UnknownName
 
 emulated: Device | None = None
 """Set while `wavecast.device` or a capture replaces Triton's device."""
 
 trying: Callable[[Any], AbstractContextManager[None]] = contextlib.nullcontext
 """Entered while a configuration is compiled that may be refused."""
-
-_NEAREST = (
-    *(("gfx90", "gfx90a"), ("gfx94", "gfx942"), ("gfx95", "gfx950"), ("gfx9", "gfx90a")),
-    *(("gfx125", "gfx1250"), ("gfx12", "gfx1201"), ("gfx", "gfx1100")),
-    *(("sm_9", "sm_90"), ("sm_8", "sm_80"), ("sm_", "sm_100")),
-)
-"""Targets whose description is used for targets without one, by prefix."""
 
 
 class WouldLaunch(Exception):
@@ -73,15 +65,4 @@ def _local(index: int) -> Device:
         target = properties.gcnArchName.split(":")[0]
     else:
         target = f"sm_{properties.major}{properties.minor}"
-    return known(properties.name, target)
-
-
-def known(name: str, target: str) -> Device:
-    """The device of a marketing name, else the usual one of its target, else of the nearest."""
-    near = next((stand_in for start, stand_in in _NEAREST if target.startswith(start)), "gfx1100")
-    for selector in (name, target, near):
-        with contextlib.suppress(UnknownName):
-            device = arch.load(selector)
-            if selector != name or device.target == target:
-                return device
-    raise AssertionError(near)
+    return arch.nearest(properties.name, target)

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.triton import code_object, segment_bytes, slots
 from wavecast.errors import WavecastError
@@ -57,7 +58,7 @@ class Hooks:
         when_imported(patches, PALLAS, "wavecast.integrations.jax.pallas")
         patches.attribute(driver, "_active", self.driver)
         facts = self.driver.facts
-        patches.attribute(gpu, "emulated", gpu.known(facts.name, facts.target))
+        patches.attribute(gpu, "emulated", arch.nearest(facts.name, facts.target))
         patches.attribute(gpu, "trying", self.autotuners.on_trial)
         patches.attribute(JITFunction, "run", self._watched_run(JITFunction.run))
         compiling = self._watched_compile(JITFunction._do_compile)

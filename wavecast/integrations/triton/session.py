@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from wavecast import arch as devices
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import UsageError
 from wavecast.integrations.devices import DeviceFacts, facts_of
 from wavecast.integrations.triton.profiles import CapturedLaunches
 from wavecast.integrations.triton.recorder import Configurations, Recorder
-from wavecast.kernels import gpu
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -50,7 +50,7 @@ def capture(
     if sample and facts.is_amd:
         from wavecast.integrations.triton.sampling import Sampler
 
-        known = gpu.known(facts.name, facts.target).id
+        known = devices.nearest(facts.name, facts.target).id
         hooks.sampler = Sampler([known], recorder.note, run_all=run)
     hooks.install()
     try:
@@ -89,7 +89,5 @@ def device_facts(arch: str | Device | DeviceFacts) -> DeviceFacts:
     if isinstance(arch, DeviceFacts):
         return arch
     if isinstance(arch, str):
-        from wavecast import arch as devices
-
         return facts_of(devices.load(arch))
     return facts_of(arch)
