@@ -309,7 +309,8 @@ def _backward_demand(problem: Problem, settings: Settings, device: Device) -> De
         instructions=14.0 * passes * triton.cdiv(columns, settings["BLOCK"]) * iterations,
         live_registers=4.0,
     )
-    idle = max(1.0, 4 / settings["num_warps"])  # waves are few, and each waits for its rows
+    waves = coefficient("ranking", "norm_backward_waves").of(device)
+    idle = max(1.0, waves / settings["num_warps"])
     return found.slowed(preference(elements, settings, device) * idle)
 
 

@@ -74,8 +74,9 @@ def dequantise_mx_kernel(
 
 def _slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
     lane = kernel.elements / (settings["num_warps"] * device.wave_lanes)
+    best = coefficient("ranking", "widen_lane_elements").of(device)
     penalty = coefficient("ranking", "widen_lane_elements_penalty").of(device)
-    return 1.0 + penalty * abs(lane - 8) / 8
+    return 1.0 + penalty * abs(lane - best) / best
 
 
 WIDEN = describe.KernelSpec.streaming(

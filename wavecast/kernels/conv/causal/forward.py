@@ -13,7 +13,7 @@ from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.conv.causal.times import filters, store_times, times
-from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature
+from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature, coefficient
 from wavecast.kernels.pointwise.functions import sigmoid
 
 ACTIVATIONS = ("none", "silu")
@@ -206,11 +206,11 @@ def size(problem: Problem, _: Settings) -> float:
 
 
 def beyond(problem: Problem, settings: Settings) -> float:
-    """Share of its inputs that a tile reads beyond its own times, before or after them. Most of it
-    comes from a cache; where times are adjacent, it is a line."""
+    """Share of its inputs that a tile reads from memory beyond its own times, before or after them:
+    where times are adjacent, of a line."""
     own = settings["GROUPS"] * settings["EACH"]
     more = problem["taps"] - 1 if problem["last"] else 128 / problem["bytes"]
-    return 0.3 * more / own
+    return coefficient("ranking", "causal_conv_missed_overlap").values["default"] * more / own
 
 
 FORWARD = KernelSpec.streaming(
