@@ -113,12 +113,6 @@ class Changes:
             )
         return replace(now, profile=replace(changed, traffic=traffic))
 
-    def without_waits(self, chosen: Array) -> LaunchTiming:
-        """Without the waits of instructions (bool[n])."""
-        code = self.simulation.code
-        waits = np.where(chosen[:, None], np.int8(-1), code.waits)
-        return self._simulated(replace(code, waits=waits))
-
     def later_waits(self, chosen: Array, iterations: int) -> LaunchTiming:
         """With waits (bool[n]) for the loads of earlier iterations only: what is issued in
         `iterations` of their innermost loop may be outstanding."""
