@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from tests.model import sm_code
+from tests.model.interval import interval_of
 from wavecast import arch
 from wavecast.analyze import analyze_nvidia, sass_program
 from wavecast.compile.codeobject import Launch
 from wavecast.model.chip import Chip
 from wavecast.model.launches import changes_of, launch_timing
 from wavecast.model.notes import Note
-from wavecast.model.predict import predict
+from wavecast.model.predict import predict, subject_of
 from wavecast.model.profile import LaunchProfile
 from wavecast.model.sm.profile import profile_of_sass
 from wavecast.model.sm.requests import passes, repeats, sectors
@@ -92,7 +93,9 @@ def test_the_account_adds_up_to_the_time() -> None:
     for kind in ("line", "stall", "top-down"):
         total = sum(share.seconds for share in found.lines if share.kind == kind)
         assert total == pytest.approx(found.seconds, rel=1e-6)
-    assert found.low < found.seconds < found.high
+    subject = subject_of(profile(sm_code.launch(sm_code.LOOP, number=20)))
+    ends = interval_of(found, subject, arch.load("h100_sxm"))
+    assert (found.low, found.high) == pytest.approx(ends)
     assert found.fidelity == "static"
 
 

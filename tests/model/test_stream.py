@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from wavecast import arch
 from wavecast.errors import UsageError
+from wavecast.model import intervals
+from wavecast.model.distance import PredictionSubject
 from wavecast.model.prediction import IntervalBasis, Prediction
 from wavecast.model.queue import Copy, HostWait
 from wavecast.model.stream import QUEUE, PredictedLaunch, predict_stream
@@ -39,12 +43,16 @@ def test_parts_add_up_to_the_time_and_every_basis_is_listed() -> None:
     assert set(found.parts) == {str(GEMM), str(CONV), QUEUE}
     assert found.bases[:2] == (GEMM, CONV)
     assert found.bases[2].distance == "chip and library not measured"
-    assert found.low < found.seconds < found.high
+    launches = math.hypot(*(0.5 * found.parts[str(basis)] for basis in (GEMM, CONV)))
+    assert launches < found.high - found.seconds < 1.1 * launches
 
 
-def test_a_copy_alone_has_an_interval() -> None:
+def test_a_copy_alone_has_the_interval_of_the_queue() -> None:
     found = predict_stream(DEVICE, [Copy("d2h", 1 << 26)])
-    assert found.low < found.seconds < found.high
+    row, _ = intervals.residuals(intervals.table(), PredictionSubject(QUEUE), DEVICE.id)
+    ends = found.seconds * math.exp(min(0, row.low)), found.seconds * math.exp(max(0, row.high))
+    assert (found.low, found.high) == pytest.approx(ends)
+    assert ends[0] < ends[1]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def test_a_run_of_mlperf() -> None:
     setup = case.op.setup
     assert (setup.lora, setup.recompute_layers, setup.dtype, setup.data) == (16, 21, "fp8", 8)
     prediction = case.op.predict(load("mi300x"))
-    assert prediction.low < prediction.seconds < prediction.high
+    assert 0.5 < prediction.low / prediction.seconds < 0.95  # LoRA: published runs within 30 %
+    assert 1.02 < prediction.high / prediction.seconds < 1.5
     assert prediction.seconds == pytest.approx(4.0, rel=0.3)
 
 
