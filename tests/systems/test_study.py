@@ -63,6 +63,7 @@ def test_a_step_that_waits_for_the_host_says_so() -> None:
 
 
 def test_findings_are_worth_something_and_ordered(report) -> None:
+    assert len(report.findings) == len(report.answers) == 2
     for found in report.findings:
         speedups = [one.speedup for one in found.changes]
         assert speedups == sorted(speedups, reverse=True)

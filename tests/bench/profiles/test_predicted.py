@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -75,8 +76,9 @@ def test_another_chip_keeps_the_ratio_of_measured_to_predicted() -> None:
     assert [one.ratio for one in moved.operators] == [pytest.approx(ratio)] * 2
     assert [one.by_category for one in moved.operators] == [False, True]
     assert moved.seconds == pytest.approx(110e-6 * ratio)
-    widest = max(one.high / one.predicted for one in (here.known[0], there.known[0]))
-    assert moved.high / moved.seconds > widest
+    widths = [math.log(one.high / one.low) / 2 for one in (here.known[0], there.known[0])]
+    factor = math.exp(math.sqrt(2) * sum(widths) / 2)  # chips err independently
+    assert (moved.seconds / moved.low, moved.high / moved.seconds) == pytest.approx((factor,) * 2)
 
 
 def test_kernels_without_calls_take_operators_of_equal_kernels() -> None:

@@ -37,9 +37,9 @@ def check(
     found = tensors.check(operator, {"bias1": None, "bias2": None, **given})
     checks.require(found["top_k"] > 0, operator, "experts has no choices")
     checks.require(given["w2"].numel() > 0 or not found["model"], operator, "w2 is empty")
+    name, alpha, limit = (given[one] for one in ("activation", "alpha", "limit"))
     interleaved = given.get("interleaved", False)
-    options = (given[name] for name in ("activation", "alpha", "limit"))
-    return found, activations.Gate.of(operator, *options, interleaved)
+    return found, activations.Gate.of(operator, name, alpha, limit, interleaved)
 
 
 def reference(

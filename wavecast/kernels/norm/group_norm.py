@@ -82,8 +82,8 @@ def group_norm_backward(
     grad = dy.contiguous(memory_format=_layout(x))
     dx = torch.empty_like(source)
     if not x.numel():
-        none = (x.new_empty(0) if one is None else torch.zeros_like(one) for one in (weight, bias))
-        return dx, *none
+        none = [x.new_empty(0) if one is None else torch.zeros_like(one) for one in (weight, bias)]
+        return dx, none[0], none[1]
     shape = Shape(source, groups)
     both = shape.bytes + grad.element_size()
     kernels = group_whole if group_whole.holds(shape, both) else group_slabs_backward
