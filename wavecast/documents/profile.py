@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Share, doc
+from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, Numbers, Share, doc
 
 
 class TimeShareJson(JsonObject):
@@ -39,8 +39,8 @@ class OperatorTimeJson(JsonObject):
     measured: Annotated[NonNegative, doc("seconds of their kernels")]
     category: Annotated[str, doc("what the kernels compute, by their names")]
     predicted: Annotated[NonNegative, doc("predicted seconds; 0 without a prediction")]
-    low: Annotated[NonNegative, doc("lower end of the 80 % interval")]
-    high: Annotated[NonNegative, doc("upper end of the 80 % interval")]
+    low: Low
+    high: High
     kernel: Annotated[str, doc("the library or kernel that is assumed")]
     limiter: Annotated[str, doc("the resource that decides its time")]
     flops: Annotated[NonNegative, doc("useful FLOPs of all calls")]
@@ -62,8 +62,8 @@ class MovedProfileJson(JsonObject):
 
     chip: Annotated[str, doc("the other chip")]
     seconds: Annotated[NonNegative, doc("predicted time of all kernels there")]
-    low: Annotated[NonNegative, doc("lower end of the 80 % interval")]
-    high: Annotated[NonNegative, doc("upper end of the 80 % interval")]
+    low: Low
+    high: High
     speedup: Annotated[NonNegative, doc("measured time here / time there")]
     operators: Annotated[list[TimeShareJson], doc("seconds of the operators there")]
 
