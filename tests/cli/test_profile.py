@@ -57,16 +57,34 @@ def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert rank["elsewhere"][0]["chip"] == "mi355x"
 
 
-def test_without_sizes_there_is_no_prediction(
+def test_without_sizes_kernels_change_as_the_chips(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = str(_trace(tmp_path / "t.json", sizes=False))
     code, out, _ = call(capsys, "profile", file)
     assert code == 0
     assert "record_shapes=True" in out
-    code, out, err = call(capsys, "profile", file, "--on", "mi355x")
-    assert (code, out) == (2, "")
-    assert "no operators with sizes" in err
+    code, out, _ = call(capsys, "profile", file, "--on", "mi355x,h100", "--format", "json")
+    assert code == 0
+    first, second = json.loads(out)["ranks"][0]["elsewhere"]
+    assert first["operators"][0]["basis"] == "as memory and matrix rates"
+    assert first["seconds"] < 40e-6 < second["seconds"]
+    assert first["low"] < first["seconds"] < first["high"]
+
+
+@pytest.mark.torch
+def test_changes_and_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (str(_trace(tmp_path / f"{name}.json")) for name in "ab")
+    code, out, err = call(capsys, "profile", first, "--what-if", "gemm*0.5; graphs")
+    assert (code, err) == (0, "")
+    assert "on mi300x, gemm*0.5; graphs" in out
+    code, out, _ = call(capsys, "profile", first, "--against", second)
+    assert code == 0
+    assert "100.0% and 100.0% are in operators that both have" in " ".join(out.split())
+    code, out, _ = call(capsys, "profile", first, "--against", second, "--format", "json")
+    document = json.loads(out)
+    assert document["comparison"]["operators"][0]["ratio"] == 1
+    assert len(document["ranks"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -75,6 +93,8 @@ def test_without_sizes_there_is_no_prediction(
         (["missing.json"], "no such file"),
         (["{file}", "--device", "nochip"], "unknown device 'nochip'"),
         (["{file}", "--on", "nochip"], "unknown device 'nochip'"),
+        (["{file}", "--what-if", "nothing"], "is not a change of a profile"),
+        (["{file}", "--against", "missing.json"], "no such file"),
     ],
 )
 def test_bad_input_is_one_line(

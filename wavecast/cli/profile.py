@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from wavecast.cli import streams
+from wavecast.errors import UsageError
 
 
 @click.command(
@@ -21,6 +22,10 @@ from wavecast.cli import streams
 
     wavecast profile trace.json.gz --on mi355x,h200
 
+    wavecast profile trace.json.gz --what-if "attention=wavecast; batch*2; graphs"
+
+    wavecast profile before.json.gz --against after.json.gz
+
     wavecast profile traces/ --detail full
     """,
 )
@@ -29,11 +34,23 @@ from wavecast.cli import streams
               help="The chip, where the file does not name it: mi300x, h100 …")  # fmt: skip
 @click.option("--on", default="", metavar="CHIP[,CHIP]",
               help="Predict the run on these chips: mi355x,h200 …")  # fmt: skip
+@click.option("--what-if", default="", metavar="CHANGES",
+              help="Changes of the run: \"attention=flash3; batch*2; graphs\".")  # fmt: skip
+@click.option("--against", type=click.Path(path_type=Path), metavar="FILE",
+              help="Compare with another profile by operator and module.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
               show_default=True)  # fmt: skip
-def command(path: Path, device: str, on: str, detail: str, format_: str) -> int:
+def command(
+    path: Path,
+    device: str,
+    on: str,
+    what_if: str,
+    against: Path | None,
+    detail: str,
+    format_: str,
+) -> int:
     """Show where the time of a profiled run went: kernels, operators, modules, idle time.
 
     Where the file has operators with sizes, each is shown with its predicted time.
@@ -42,12 +59,23 @@ def command(path: Path, device: str, on: str, detail: str, format_: str) -> int:
     rocpd), rocprof-compute, Nsight Compute (--csv), Nsight Systems (SQLite) and Proton (hatchet).
     """
     from wavecast.bench.profiles.answer import profiles
-    from wavecast.report import profiles as report
+    from wavecast.bench.profiles.comparison import compared
+    from wavecast.report import profiles_json, profiles_terminal
 
-    answers = profiles(path, device, [name for name in on.split(",") if name])
+    answers = profiles(path, device, [name for name in on.split(",") if name], what_if)
+    comparison = None
+    if against:
+        others = profiles(against, device)
+        if len(answers) != 1 or len(others) != 1:
+            raise UsageError("--against compares two files, not folders")
+        comparison = compared(answers[0].profile, others[0].profile)
+        answers += others
     if format_ == "json":
         streams.as_document(sys.stdout)
-        click.echo(report.dumps(answers))
+        click.echo(profiles_json.dumps(answers, comparison))
+    elif comparison and against:
+        console = streams.console(highlight=False)
+        profiles_terminal.comparison(comparison, (path.name, against.name), console, detail=detail)
     else:
-        report.render(answers, streams.console(highlight=False), detail=detail)
+        profiles_terminal.render(answers, streams.console(highlight=False), detail=detail)
     return 0

@@ -21,6 +21,7 @@ class ProfiledKernelJson(JsonObject):
     name: Annotated[str, doc("demangled name")]
     library: Annotated[str, doc("library by the name of the kernel; empty: not known")]
     category: Annotated[str, doc("what it computes, by its name")]
+    form: Annotated[str, doc("tile, dtype and layout by its name; may be empty")]
     count: Annotated[Count, doc("launches")]
     seconds: Annotated[NonNegative, doc("time of all launches")]
     blocks: Annotated[list[int], doc("workgroups per axis; 0: not in the file")]
@@ -46,6 +47,8 @@ class OperatorTimeJson(JsonObject):
     flops: Annotated[NonNegative, doc("useful FLOPs of all calls")]
     bytes: Annotated[NonNegative, doc("least bytes of all calls")]
     why_not: Annotated[str, doc("why there is no prediction; else empty")]
+    form: Annotated[str, doc("tile, dtype and layout by the name of the longest kernel")]
+    by_name: Annotated[bool, doc("the sizes are those of names and grids, not of an operator")]
 
 
 class PredictedProfileJson(JsonObject):
@@ -57,15 +60,64 @@ class PredictedProfileJson(JsonObject):
     operators: Annotated[list[OperatorTimeJson], doc("operators, longest first")]
 
 
-class MovedProfileJson(JsonObject):
-    """The run on another chip."""
+class MovedOperatorJson(JsonObject):
+    """All calls of an operator here and there."""
 
-    chip: Annotated[str, doc("the other chip")]
+    name: Annotated[str, doc("the operator, or a kernel without one")]
+    sizes: Annotated[str, doc("sizes of its arguments here, as JSON; or the grid")]
+    count: Annotated[Count, doc("calls")]
+    measured: Annotated[NonNegative, doc("seconds of their kernels here")]
+    seconds: Annotated[NonNegative, doc("predicted seconds there")]
+    basis: Annotated[str, doc("what the ratio of the times is from")]
+
+
+class ClassResidualJson(JsonObject):
+    """Measured over predicted time of the operators of a category here."""
+
+    category: Annotated[str, doc("what the kernels compute")]
+    operators: Annotated[Count, doc("operators with sizes")]
+    ratio: Annotated[NonNegative, doc("measured over predicted time, of their sums")]
+    deviation: Annotated[NonNegative, doc("standard deviation of its logarithm over operators")]
+
+
+class MovedProfileJson(JsonObject):
+    """The run on another chip, or with changes."""
+
+    chip: Annotated[str, doc("the chip")]
+    changes: Annotated[str, doc("the changes of --what-if; empty: none")]
     seconds: Annotated[NonNegative, doc("predicted time of all kernels there")]
     low: Low
     high: High
     speedup: Annotated[NonNegative, doc("measured time here / time there")]
-    operators: Annotated[list[TimeShareJson], doc("seconds of the operators there")]
+    span_here: Annotated[NonNegative, doc("seconds from the first start to the last end here")]
+    span: Annotated[NonNegative, doc("the same there, with the times of this host")]
+    operators: Annotated[list[MovedOperatorJson], doc("operators, longest there first")]
+    residuals: Annotated[list[ClassResidualJson], doc("what the predictions here leave")]
+
+
+class ComparedOperatorJson(JsonObject):
+    """An operator of a module in two profiles."""
+
+    name: Annotated[str, doc("the operator; empty: not known")]
+    module: Annotated[str, doc("path of the module; empty: not known")]
+    category: Annotated[str, doc("what its kernels compute")]
+    first: Annotated[NonNegative, doc("seconds in the first profile; 0: not there")]
+    second: Annotated[NonNegative, doc("seconds in the second profile; 0: not there")]
+    ratio: Annotated[NonNegative | None, doc("second over first; null if one is not there")]
+    first_count: Annotated[Count, doc("launches in the first profile")]
+    second_count: Annotated[Count, doc("launches in the second profile")]
+    first_kernel: Annotated[str, doc("the longest kernel in the first profile")]
+    second_kernel: Annotated[str, doc("the longest kernel in the second profile")]
+
+
+class ComparedProfilesJson(JsonObject):
+    """Two profiles, matched by operator and module."""
+
+    first: Annotated[NonNegative, doc("seconds of all kernels of the first")]
+    second: Annotated[NonNegative, doc("seconds of all kernels of the second")]
+    matched_first: Annotated[Share, doc("share of the first in rows that both have")]
+    matched_second: Annotated[Share, doc("share of the second in rows that both have")]
+    operators: Annotated[list[ComparedOperatorJson], doc("the largest difference first")]
 
 
 class ProfiledDeviceJson(JsonObject):
@@ -96,7 +148,7 @@ class ProfileRankJson(JsonObject):
     modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
     predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
-    elsewhere: Annotated[list[MovedProfileJson], doc("the run on the chips of --on")]
+    elsewhere: Annotated[list[MovedProfileJson], doc("the run on --on, with --what-if")]
     notes: Annotated[list[str], doc("what the file lacks, or what could not be read")]
 
 
@@ -105,3 +157,4 @@ class ProfileDocument(JsonObject, tag_field="schema", tag="wavecast.profile/1"):
 
     wavecast: Annotated[str, doc("version that wrote the document")]
     ranks: Annotated[list[ProfileRankJson], doc("files in the order of their names")]
+    comparison: Annotated[ComparedProfilesJson | None, doc("with --against, else null")]

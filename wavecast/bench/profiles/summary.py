@@ -19,7 +19,7 @@ HOST, SYNCHRONISATION, DEPENDENCY, UNKNOWN = (
     "the stream waited",
     "not known",
 )
-_WAITS: Final = ("Synchronize", "synchronize")
+_WAITS: Final = ("Synchronize", "synchronize", "MemcpyWithStream")
 _SHORTEST: Final = 1_000
 """Nanoseconds between two kernels that count as one launch after the other, not as idle."""
 
@@ -86,6 +86,11 @@ def summarise(profile: Profile) -> ProfileSummary:
     summary.by_op = _grouped(profile, lambda number: _op(profile, number))
     summary.by_module = _grouped(profile, lambda number: module_of(profile, number))
     return summary
+
+
+def waits_for_device(call: str) -> bool:
+    """Whether the host waits for the device in a call of the runtime."""
+    return any(word in call for word in _WAITS)
 
 
 def module_of(profile: Profile, launch: int) -> str:
@@ -201,7 +206,7 @@ def _idle(
             for info, start, duration in zip(
                 profile.calls.info, profile.calls.start, profile.calls.duration, strict=True
             )
-            if any(word in profile.call_names[info] for word in _WAITS)
+            if waits_for_device(profile.call_names[info])
         ),
         dtype=np.int64,
     )
@@ -229,4 +234,5 @@ __all__ = [
     "module_of",
     "summarise",
     "union",
+    "waits_for_device",
 ]
