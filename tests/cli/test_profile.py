@@ -87,6 +87,52 @@ def test_changes_and_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert len(document["ranks"]) == 2
 
 
+@pytest.mark.torch
+def test_page_timelines_and_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = _trace(tmp_path / "t.json")
+    page, timelines = tmp_path / "page.html", tmp_path / "timelines.json"
+    code, out, err = call(
+        capsys, "profile", str(file), "--on", "h100", "--html", str(page), "--perfetto",
+        str(timelines), "--format", "markdown",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "| gemm | 40 µs | 100.0% |" in out
+    assert "| aten::mm [[4096,1024],[1024,2048]] | 1 | 40 µs |" in out
+    text = page.read_text()
+    for part in ('<svg class="plot treemap"', '<svg class="plot roofline"', "<canvas", "aten::mm"):
+        assert part in text
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    measured, moved = data[0]["timelines"]
+    assert (measured["title"], measured["length"], measured["span"]) == (
+        "measured",
+        [40_000],
+        40_000,
+    )
+    assert moved["title"] == "h100_sxm"
+    events = json.loads(timelines.read_text())["traceEvents"]
+    named = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert named == [
+        "t.json: measured", "t.json: predicted on h100_sxm", "t.json: host, measured",
+    ]  # fmt: skip
+    slices = [event for event in events if event.get("cat") == "gemm"]
+    assert [slices[0]["ts"], slices[0]["dur"]] == [20, 40]
+    assert slices[1]["args"]["time there / measured"] == pytest.approx(
+        slices[1]["dur"] / 40, rel=0.01
+    )
+
+
+def test_names_in_a_file_cannot_become_elements_of_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _trace(tmp_path / "t.json", sizes=False)
+    file.write_text(file.read_text().replace("aten::mm", "</script><b>|x"))
+    page = tmp_path / "page.html"
+    code, out, _ = call(capsys, "profile", str(file), "--html", str(page), "--format", "markdown")
+    assert code == 0
+    assert "</script><b>" not in page.read_text()
+    assert "&lt;/script>" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -40,14 +40,20 @@ from wavecast.errors import UsageError
               help="Compare with another profile by operator and module.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text",
-              show_default=True)  # fmt: skip
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write one page: timeline, treemap, roofline, tables.")  # fmt: skip
+@click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the measured and predicted timelines for Perfetto.")  # fmt: skip
+@click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]),
+              default="text", show_default=True)  # fmt: skip
 def command(
     path: Path,
     device: str,
     on: str,
     what_if: str,
     against: Path | None,
+    html: Path | None,
+    perfetto: Path | None,
     detail: str,
     format_: str,
 ) -> int:
@@ -60,7 +66,13 @@ def command(
     """
     from wavecast.bench.profiles.answer import profiles
     from wavecast.bench.profiles.comparison import compared
-    from wavecast.report import profiles_json, profiles_terminal
+    from wavecast.report import (
+        profiles_html,
+        profiles_json,
+        profiles_markdown,
+        profiles_perfetto,
+        profiles_terminal,
+    )
 
     answers = profiles(path, device, [name for name in on.split(",") if name], what_if)
     comparison = None
@@ -70,7 +82,15 @@ def command(
             raise UsageError("--against compares two files, not folders")
         comparison = compared(answers[0].profile, others[0].profile)
         answers += others
-    if format_ == "json":
+    if html:
+        with streams.writing(html) as stream:
+            stream.write(profiles_html.render(answers, comparison))
+    if perfetto:
+        with streams.writing(perfetto) as stream:
+            stream.write(profiles_perfetto.dumps(answers))
+    if format_ == "markdown":
+        click.echo(profiles_markdown.render(answers, comparison), nl=False)
+    elif format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(profiles_json.dumps(answers, comparison))
     elif comparison and against:

@@ -132,6 +132,27 @@ class ProfiledDeviceJson(JsonObject):
     collectives: Annotated[NonNegative, doc("seconds with a collective")]
     exposed: Annotated[NonNegative, doc("seconds with a collective and nothing else")]
     idle: Annotated[Numbers, doc("seconds between kernels by their cause")]
+    critical_path: Annotated[Numbers, doc("seconds of the critical path by category of kernels")]
+
+
+class ProfileFindingJson(JsonObject):
+    """What could make the run faster."""
+
+    what: Annotated[str, doc("operator, kernels or device")]
+    evidence: Annotated[str, doc("the figures")]
+    advice: Annotated[str, doc("what to do")]
+    seconds: Annotated[NonNegative, doc("time that it could save")]
+
+
+class RankSkewJson(JsonObject):
+    """What ranks wait for one another in collectives that all have."""
+
+    slowest: Annotated[int, doc("the rank that waits least")]
+    collectives: Annotated[Count, doc("collectives that are matched")]
+    unmatched: Annotated[Count, doc("launches of collectives that not all ranks have")]
+    median_skew: Annotated[NonNegative, doc("seconds between the first and the last rank, median")]
+    waited: Annotated[Numbers, doc("seconds by rank beyond the rank that came last")]
+    last_in: Annotated[Numbers, doc("collectives by the rank that came last")]
 
 
 class ProfileRankJson(JsonObject):
@@ -148,6 +169,7 @@ class ProfileRankJson(JsonObject):
     modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
     predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
+    findings: Annotated[list[ProfileFindingJson], doc("what could be faster; savings overlap")]
     elsewhere: Annotated[list[MovedProfileJson], doc("the run on --on, with --what-if")]
     notes: Annotated[list[str], doc("what the file lacks, or what could not be read")]
 
@@ -158,3 +180,4 @@ class ProfileDocument(JsonObject, tag_field="schema", tag="wavecast.profile/1"):
     wavecast: Annotated[str, doc("version that wrote the document")]
     ranks: Annotated[list[ProfileRankJson], doc("files in the order of their names")]
     comparison: Annotated[ComparedProfilesJson | None, doc("with --against, else null")]
+    skew: Annotated[RankSkewJson | None, doc("of ranks with collectives; else null")]

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise
+from wavecast.bench.profiles.ranks import skew
 from wavecast.documents import base
 from wavecast.documents.profile import (
     ClassResidualJson,
@@ -20,7 +22,9 @@ from wavecast.documents.profile import (
     ProfiledDeviceJson,
     ProfiledKernelJson,
     ProfileDocument,
+    ProfileFindingJson,
     ProfileRankJson,
+    RankSkewJson,
     TimeShareJson,
 )
 from wavecast.version import __version__
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from wavecast.bench.profiles.comparison import ComparedOperator, ProfileComparison
     from wavecast.bench.profiles.elsewhere import MovedProfile
     from wavecast.bench.profiles.predicted import PredictedProfile
+    from wavecast.bench.profiles.profile import Profile
     from wavecast.bench.profiles.summary import DeviceSummary, TimeShare
 
 _NANO: Final = 1e-9
@@ -44,6 +49,7 @@ def document(
             wavecast=__version__,
             ranks=[_rank(answer) for answer in answers],
             comparison=_comparison(against) if against else None,
+            skew=_skew([answer.profile for answer in answers]),
         )
     )
 
@@ -51,6 +57,20 @@ def document(
 def dumps(answers: Sequence[ProfileAnswer], against: ProfileComparison | None = None) -> str:
     """The document as JSON text."""
     return base.dumps(document(answers, against), indent=2)
+
+
+def _skew(profiles: Sequence[Profile]) -> RankSkewJson | None:
+    found = skew(profiles)
+    if found is None:
+        return None
+    return RankSkewJson(
+        slowest=found.slowest,
+        collectives=len(found.collectives),
+        unmatched=found.unmatched,
+        median_skew=found.median_skew * _NANO,
+        waited={str(rank): time * _NANO for rank, time in found.waited.items()},
+        last_in={str(rank): float(count) for rank, count in found.last_in.items()},
+    )
 
 
 def _comparison(found: ProfileComparison) -> ComparedProfilesJson:
@@ -91,6 +111,9 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
         modules=_shares(summary.by_module),
         kernels=[_kernel_json(answer, number) for number in summary.by_kernel],
         predicted=_predicted_json(answer.predicted) if answer.predicted else None,
+        findings=[
+            ProfileFindingJson.of(one, seconds=one.nanoseconds * _NANO) for one in answer.findings
+        ],
         elsewhere=[_moved_json(moved) for moved in answer.moved],
         notes=list(answer.notes),
     )
@@ -140,6 +163,7 @@ def _shares(found: Mapping[str, TimeShare]) -> list[TimeShareJson]:
 
 def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDeviceJson:
     given = answer.profile.devices.get(device.device)
+    path = critical_path(answer.profile, device.device)
     return ProfiledDeviceJson(
         number=device.device,
         name=given.name if given else "",
@@ -150,6 +174,7 @@ def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDevice
         collectives=device.collectives * _NANO,
         exposed=device.exposed * _NANO,
         idle={cause: time * _NANO for cause, time in device.idle.items()},
+        critical_path={part: time * _NANO for part, time in path.parts.items()},
     )
 
 

@@ -12,16 +12,20 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import short
+from wavecast.bench.profiles.ranks import skew
 from wavecast.report import units
 from wavecast.report.terminal_text import safe
 
 if TYPE_CHECKING:
     from wavecast.bench.profiles.answer import ProfileAnswer
     from wavecast.bench.profiles.comparison import ProfileComparison
+    from wavecast.bench.profiles.critical import CriticalPath
     from wavecast.bench.profiles.elsewhere import MovedProfile
+    from wavecast.bench.profiles.findings import ProfileFinding
     from wavecast.bench.profiles.predicted import PredictedProfile
     from wavecast.bench.profiles.summary import DeviceSummary, TimeShare
 
@@ -53,6 +57,7 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     )
     for device in summary.devices:
         _device(answer, device, console)
+        _critical(critical_path(profile, device.device), console)
     total = max(1, summary.kernel_time)
     _section(console, "by category", summary.by_category, total, rows)
     _section(console, "by library", summary.by_library, total, rows)
@@ -63,6 +68,7 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     _kernels(answer, console, rows)
     if answer.predicted:
         _operators(answer.predicted, console, rows)
+    _findings(answer.findings, console, rows)
     for moved in answer.moved:
         _moved(moved, console, rows)
     for note in answer.notes:
@@ -88,6 +94,23 @@ def _device(answer: ProfileAnswer, device: DeviceSummary, console: Console) -> N
             f"{device.exposed / max(1, device.collectives):.0%} with nothing else running"
         )
     console.print(text)
+
+
+def _critical(found: CriticalPath, console: Console) -> None:
+    whole = max(1, found.length)
+    parts = ", ".join(f"{name} {time / whole:.1%}" for name, time in found.parts.items() if time)
+    console.print(Text(f"    critical path: {parts}"))
+
+
+def _findings(found: Sequence[ProfileFinding], console: Console, rows: int) -> None:
+    if not found:
+        return
+    table = _table(("  saves", "right"), ("could be faster", "left"), ("what to do", "left"))
+    for one in found[:rows]:
+        what = Text(safe(_shortened(one.what, 60))).append(f": {safe(one.evidence)}", "dim")
+        table.add_row(units.seconds(one.nanoseconds * _NANO), what, one.advice)
+    console.print()
+    console.print(table)
 
 
 def _table(*columns: tuple[str, str]) -> Table:
@@ -314,6 +337,15 @@ def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
                 safe(Path(answer.path).name),
             )
     console.print(table)
+    found = skew([answer.profile for answer in answers])
+    if found:
+        rank, waited = found.slowest, found.waited
+        console.print(
+            f"  rank {rank} is the slowest: it came last to {found.last_in[rank]:,} of "
+            f"{units.plural(len(found.collectives), 'collective')}; the others waited up to "
+            f"{units.seconds(max(waited.values()) * _NANO)} longer in them; half of them have a "
+            f"skew above {units.seconds(found.median_skew * _NANO)}"
+        )
 
 
 __all__ = ["comparison", "render"]

@@ -11,11 +11,13 @@ from wavecast.arch.select import load
 from wavecast.bench.profiles.changes import UNCHANGED, parse
 from wavecast.bench.profiles.chips import chips
 from wavecast.bench.profiles.elsewhere import MovedProfile, elsewhere
+from wavecast.bench.profiles.findings import ProfileFinding, findings
 from wavecast.bench.profiles.kernel_forms import target as kernel_target
 from wavecast.bench.profiles.nesting import adopt
 from wavecast.bench.profiles.predicted import PredictedProfile, predict
 from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.reading import read_ranks
+from wavecast.bench.profiles.replay import ProfileTimeline, measured
 from wavecast.bench.profiles.summary import ProfileSummary, summarise
 from wavecast.errors import MissingTool, NothingAnalysed, UsageError
 
@@ -37,6 +39,23 @@ class ProfileAnswer:
     def chip(self, device: int) -> str:
         """Id of the chip of a device; empty where it is not known."""
         return self.devices.get(device, "")
+
+    @property
+    def timeline(self) -> ProfileTimeline:
+        """The starts and ends in the file."""
+        return measured(self.profile)
+
+    @property
+    def origin(self) -> int:
+        """The first start of anything, in nanoseconds."""
+        profile = self.profile
+        tables = (profile.launches, profile.copies, profile.ops, profile.calls)
+        return min(min(table.start) for table in tables if len(table))
+
+    @property
+    def findings(self) -> list[ProfileFinding]:
+        """What could make the run faster."""
+        return findings(self.profile, self.summary, self.predicted)
 
 
 def profiles(

@@ -22,7 +22,7 @@ from wavecast.arch.device import Device
 from wavecast.bench.profiles.changes import UNCHANGED, ProfileChanges
 from wavecast.bench.profiles.predicted import OperatorTime, PredictedProfile, predict
 from wavecast.bench.profiles.profile import Profile
-from wavecast.bench.profiles.replay import Timeline, measured, replay
+from wavecast.bench.profiles.replay import ProfileTimeline, measured, replay
 from wavecast.errors import MissingFact
 from wavecast.model.chip import Chip
 
@@ -56,9 +56,10 @@ class ClassResidual:
 
 @dataclass(frozen=True, slots=True)
 class MovedOperator:
-    """An operator with its seconds on the other chip. `ratio` is that of the times (there / here),
-    `deviation` the standard deviation of its logarithm."""
+    """An operator (`row` of `here.operators`) with its seconds on the other chip. `ratio` is there
+    over here, `deviation` the standard deviation of its logarithm."""
 
+    row: int
     here: OperatorTime
     seconds: float
     ratio: float
@@ -80,8 +81,8 @@ class MovedProfile:
     seconds: float
     low: float
     high: float
-    before: Timeline
-    after: Timeline
+    before: ProfileTimeline
+    after: ProfileTimeline
 
 
 def elsewhere(
@@ -92,21 +93,20 @@ def elsewhere(
     Raises MissingFact where nothing about an operator is known on both chips.
     """
     there = predict(profile, device, changes)
-    paired = {one.key: one for one in there.operators}
-    known: dict[tuple[str, str, str], tuple[float, float]] = {}
+    known: dict[int, tuple[float, float]] = {}
     of_category: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for one in here.known:
-        other = paired.get(one.key)
-        if other is not None and not other.why_not and one.predicted:
+    for row, (one, other) in enumerate(zip(here.operators, there.operators, strict=True)):
+        if not one.why_not and not other.why_not and one.predicted:
             ratio = other.predicted / one.predicted
-            known[one.key] = (ratio, math.hypot(one.deviation, other.deviation))
+            known[row] = (ratio, math.hypot(one.deviation, other.deviation))
             of_category[one.category].append((one.measured, ratio))
     for category, pairs in list(of_category.items()):
         whole = sum(one.measured for one in here.operators if one.category == category)
         if sum(time for time, _ in pairs) < _LEAST_SHARE * whole:
             del of_category[category]
     moved = [
-        _moved(one, known, of_category, here.device, device, changes) for one in here.operators
+        _moved(row, one, known, of_category, here.device, device, changes)
+        for row, one in enumerate(here.operators)
     ]
     seconds = sum(one.seconds for one in moved)
     factor = math.exp(_EIGHTY * _deviation(moved, seconds))
@@ -139,22 +139,23 @@ def residuals(known: Iterable[OperatorTime]) -> tuple[ClassResidual, ...]:
         weights = np.array([one.measured for one in ones])
         logs = np.log([one.measured / one.predicted for one in ones])
         mean = np.average(logs, weights=weights)
-        spread = math.sqrt(float(np.average((logs - mean) ** 2, weights=weights)))
+        scatter = math.sqrt(float(np.average((logs - mean) ** 2, weights=weights)))
         ratio = weights.sum() / sum(one.predicted for one in ones)
-        found.append((weights.sum(), ClassResidual(category, len(ones), float(ratio), spread)))
+        found.append((weights.sum(), ClassResidual(category, len(ones), float(ratio), scatter)))
     return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
 
 
 def _moved(
+    row: int,
     one: OperatorTime,
-    known: Mapping[tuple[str, str, str], tuple[float, float]],
+    known: Mapping[int, tuple[float, float]],
     of_category: Mapping[str, Sequence[tuple[float, float]]],
     here: Device,
     there: Device,
     changes: ProfileChanges,
 ) -> MovedOperator:
-    if one.key in known:
-        ratio, deviation = known[one.key]
+    if row in known:
+        ratio, deviation = known[row]
         basis = RatioBasis.PREDICTED
     elif one.category in of_category:
         ratio, deviation = _of_category(of_category[one.category])
@@ -163,7 +164,7 @@ def _moved(
         ratio, deviation = _of_chips(here, there)
         ratio *= changes.factor(one.name, one.category)
         basis = RatioBasis.CHIP
-    return MovedOperator(one, one.measured * ratio, ratio, deviation, basis)
+    return MovedOperator(row, one, one.measured * ratio, ratio, deviation, basis)
 
 
 def _of_category(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -171,8 +172,8 @@ def _of_category(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     another."""
     weights, ratios = np.array(pairs).T
     ratio = float(np.average(ratios, weights=weights))
-    spread = math.sqrt(float(np.average(np.log(ratios / ratio) ** 2, weights=weights)))
-    return ratio, math.hypot(spread, _CHIP_DEVIATION)
+    scatter = math.sqrt(float(np.average(np.log(ratios / ratio) ** 2, weights=weights)))
+    return ratio, math.hypot(scatter, _CHIP_DEVIATION)
 
 
 def _of_chips(here: Device, there: Device) -> tuple[float, float]:

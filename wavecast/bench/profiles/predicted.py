@@ -68,11 +68,6 @@ class OperatorTime:
     by_name: bool = False
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        """What tells operators of a profile apart."""
-        return self.name, self.sizes, self.category
-
-    @property
     def deviation(self) -> float:
         """Standard deviation of the logarithm of the predicted time; NaN without one."""
         return math.log(self.high / self.low) / _SD if self.low > 0 else math.nan
@@ -85,8 +80,9 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True)
 class PredictedProfile:
-    """The operators of a profile, longest first. `covered` is the share of the kernels' time that
-    is predicted, `rows` the number of the operator of every launch."""
+    """The operators of a profile, longest first, in the same order on every device. `covered` is
+    the share of the kernels' time that is predicted, `rows` the number of the operator of every
+    launch."""
 
     device: Device
     operators: tuple[OperatorTime, ...]

@@ -24,7 +24,7 @@ _TOGETHER: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class ProfileTimeline:
     """Starts and ends of the launches and copies of a profile, launches first, in nanoseconds."""
 
     starts: NDArray[np.int64]
@@ -50,15 +50,15 @@ class Timeline:
         return np.stack([self.starts[mine], self.ends[mine]], axis=1)
 
 
-def measured(profile: Profile) -> Timeline:
+def measured(profile: Profile) -> ProfileTimeline:
     """The timeline in the file."""
     starts, durations, devices = _columns(profile)
-    return Timeline(starts, starts + durations, devices)
+    return ProfileTimeline(starts, starts + durations, devices)
 
 
 def replay(
     profile: Profile, seconds: Sequence[float], host: float = 1.0, *, graphs: bool = False
-) -> Timeline:
+) -> ProfileTimeline:
     """The timeline with these times of the launches. Copies keep theirs. `host` multiplies the
     host's times; with `graphs` the host launches at once what it launches between two waits."""
     starts, durations, devices = _columns(profile)
@@ -87,8 +87,8 @@ def replay(
             after = int(min(starts[number], call + calls.duration[done[number]]))
             ready, new_ready = after, clock.at(thread, after)
         before, new_before = free.get(streams[number], (None, None))
-        reference = max(filter(_given, (ready, before)), default=None)
-        earliest = max(filter(_given, (new_ready, new_before)), default=None)
+        reference = max((time for time in (ready, before) if time is not None), default=None)
+        earliest = max((t for t in (new_ready, new_before) if t is not None), default=None)
         if reference is None or earliest is None:
             new_starts[number] = starts[number]
         else:
@@ -97,11 +97,7 @@ def replay(
         new_ends[number] = new_starts[number] + new_durations[number]
         free[streams[number]] = (int(ends[number]), int(new_ends[number]))
         launched.append((int(ends[number]), int(new_ends[number])))
-    return Timeline(new_starts, new_ends, devices)
-
-
-def _given(value: int | None) -> bool:
-    return value is not None
+    return ProfileTimeline(new_starts, new_ends, devices)
 
 
 class _HostClock:
@@ -172,4 +168,4 @@ def _events(profile: Profile, begin: Sequence[int]) -> list[tuple[int, int, int]
     return sorted(events, key=lambda e: (e[0], e[1], starts[e[2]] if e[1] == _LAUNCH else 0))
 
 
-__all__ = ["Timeline", "measured", "replay"]
+__all__ = ["ProfileTimeline", "measured", "replay"]
