@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wavecast.cli import streams
 from wavecast.errors import UsageError
+
+if TYPE_CHECKING:
+    from wavecast.bench.profiles.answer import ProfileAnswer
 
 
 @click.command(
@@ -40,6 +44,10 @@ from wavecast.errors import UsageError
               help="Compare with another profile by operator and module.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
+@click.option("--arch-file", "arch_files", multiple=True, type=click.Path(path_type=Path),
+              help="TOML with facts of a GPU, over those of the package.")  # fmt: skip
+@click.option("--calibrate", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write the chip's facts that fit this profile, for --arch-file.")  # fmt: skip
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write one page: timeline, treemap, roofline, tables.")  # fmt: skip
 @click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
@@ -52,6 +60,8 @@ def command(
     on: str,
     what_if: str,
     against: Path | None,
+    arch_files: tuple[Path, ...],
+    calibrate: Path | None,
     html: Path | None,
     perfetto: Path | None,
     detail: str,
@@ -74,14 +84,17 @@ def command(
         profiles_terminal,
     )
 
-    answers = profiles(path, device, [name for name in on.split(",") if name], what_if)
+    chips = [name for name in on.split(",") if name]
+    answers = profiles(path, device, chips, what_if, arch_files)
     comparison = None
     if against:
-        others = profiles(against, device)
+        others = profiles(against, device, arch_files=arch_files)
         if len(answers) != 1 or len(others) != 1:
             raise UsageError("--against compares two files, not folders")
         comparison = compared(answers[0].profile, others[0].profile)
         answers += others
+    if calibrate:
+        _calibrate(answers, calibrate)
     if html:
         with streams.writing(html) as stream:
             stream.write(profiles_html.render(answers, comparison))
@@ -99,3 +112,22 @@ def command(
     else:
         profiles_terminal.render(answers, streams.console(highlight=False), detail=detail)
     return 0
+
+
+def _calibrate(answers: list[ProfileAnswer], file: Path) -> None:
+    from wavecast.bench.profiles.calibration import fitted, overlay
+
+    if len(answers) != 1:
+        raise UsageError("--calibrate fits one profile, not a folder or a comparison")
+    (answer,) = answers
+    if answer.predicted is None:
+        raise UsageError(f"{answer.path}: the chip is not known", hint="--device names the chip")
+    facts = fitted(answer.profile, answer.predicted)
+    with streams.writing(file) as stream:
+        stream.write(overlay(answer.predicted.device, facts, answer.path.name))
+    for one in facts:
+        click.echo(
+            f"{file}: {one.field} {one.value:.4g} {one.unit} (was {one.before:.4g}), "
+            f"from {one.origin}",
+            err=True,
+        )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wavecast.arch.device import Device
 from wavecast.arch.select import load
+from wavecast.bench.profiles.calibration import overlaid
 from wavecast.bench.profiles.changes import UNCHANGED, parse
 from wavecast.bench.profiles.chips import chips
 from wavecast.bench.profiles.elsewhere import MovedProfile, elsewhere
@@ -59,23 +60,28 @@ class ProfileAnswer:
 
 
 def profiles(
-    path: Path, device: str = "", on: Sequence[str] = (), what_if: str = ""
+    path: Path,
+    device: str = "",
+    on: Sequence[str] = (),
+    what_if: str = "",
+    arch_files: Sequence[Path] = (),
 ) -> list[ProfileAnswer]:
     """The profile of a file, or those of the ranks in a folder.
 
     `device` names the chip where the file does not; `on` are chips to predict the run on, with the
     changes `what_if` (`changes.parse`); without `on` the changes are those of the run on its chip.
+    `arch_files` change facts of chips.
     Raises InputError for a file that cannot be read, UnknownName for a chip, NothingAnalysed where
     no file has a kernel, MissingTool for `on` or `what_if` without PyTorch, UsageError for them
     where the chip of a profile is not known.
     """
-    chip = load(device).id if device else ""
-    others = [load(name) for name in on]
+    chip = load(device, arch_files).id if device else ""
+    others = [load(name, arch_files) for name in on]
     answers = []
     notes: list[str] = []
     for file, profile in read_ranks(path):
         if len(profile.launches):
-            answers.append(_answer(file, profile, chip, others, what_if))
+            answers.append(_answer(file, profile, chip, others, what_if, arch_files))
         else:
             notes += profile.notes
     if not answers:
@@ -84,7 +90,12 @@ def profiles(
 
 
 def _answer(
-    path: Path, profile: Profile, chip: str, others: Sequence[Device], what_if: str
+    path: Path,
+    profile: Profile,
+    chip: str,
+    others: Sequence[Device],
+    what_if: str,
+    arch_files: Sequence[Path],
 ) -> ProfileAnswer:
     known: dict[int, str] = {}
     target = next(filter(None, (kernel_target(k.name) for k in profile.kernels.values)), "")
@@ -104,7 +115,7 @@ def _answer(
     chips_used = set(known.values())
     answer = ProfileAnswer(path, profile, summary, known, tuple(notes))
     if len(chips_used) == 1:
-        return _predicted(answer, load(chips_used.pop()), others, what_if)
+        return _predicted(answer, load(chips_used.pop(), arch_files), others, what_if)
     if others or what_if:
         raise UsageError(
             f"{path}: the chip is not known" if not known else f"{path}: devices are not alike",
@@ -130,7 +141,7 @@ def _predicted(
         answer,
         predicted=predicted,
         moved=tuple(elsewhere(answer.profile, predicted, other, changes) for other in others),
-        notes=(*answer.notes, *predicted.notes),
+        notes=(*answer.notes, *predicted.notes, *overlaid(chip)),
     )
 
 
