@@ -29,6 +29,7 @@ class ProfiledKernelJson(JsonObject):
     registers: Annotated[Count, doc("VGPRs, or registers of a thread; 0: not in the file")]
     lds_bytes: Annotated[Count, doc("LDS or shared memory of a workgroup")]
     scratch_bytes: Annotated[Count, doc("scratch of a work-item")]
+    counters: Annotated[Numbers, doc("figures of counters: shares from 0 to 1, bytes, counts")]
 
 
 class OperatorTimeJson(JsonObject):

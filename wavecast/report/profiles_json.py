@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from wavecast.bench.profiles.counters import CountedLaunches, by_kernel
 from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise
@@ -99,6 +100,7 @@ def _compared(row: ComparedOperator) -> ComparedOperatorJson:
 
 def _rank(answer: ProfileAnswer) -> ProfileRankJson:
     profile, summary = answer.profile, answer.summary
+    counted = by_kernel(profile)
     return ProfileRankJson(
         path=str(answer.path),
         tool=profile.tool,
@@ -109,7 +111,7 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
         libraries=_shares(summary.by_library),
         operators=_shares(summary.by_op),
         modules=_shares(summary.by_module),
-        kernels=[_kernel_json(answer, number) for number in summary.by_kernel],
+        kernels=[_kernel_json(answer, number, counted.get(number)) for number in summary.by_kernel],
         predicted=_predicted_json(answer.predicted) if answer.predicted else None,
         findings=[
             ProfileFindingJson.of(one, seconds=one.nanoseconds * _NANO) for one in answer.findings
@@ -178,7 +180,9 @@ def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDevice
     )
 
 
-def _kernel_json(answer: ProfileAnswer, number: int) -> ProfiledKernelJson:
+def _kernel_json(
+    answer: ProfileAnswer, number: int, counted: CountedLaunches | None
+) -> ProfiledKernelJson:
     kernel, share = answer.profile.kernels[number], answer.summary.by_kernel[number]
     name = recognise(kernel.name)
     return ProfiledKernelJson(
@@ -193,6 +197,7 @@ def _kernel_json(answer: ProfileAnswer, number: int) -> ProfiledKernelJson:
         registers=kernel.registers,
         lds_bytes=kernel.lds_bytes,
         scratch_bytes=kernel.scratch_bytes,
+        counters=dict(counted.figures()) if counted else {},
     )
 
 

@@ -12,6 +12,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from wavecast.bench.profiles.counters import (
+    CounterFigure,
+    CounterUnit,
+    by_kernel,
+    known_figures,
+)
 from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
@@ -66,6 +72,7 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     if any(summary.by_module):
         _section(console, "by module", summary.by_module, total, rows)
     _kernels(answer, console, rows)
+    _counters(answer, console, rows)
     if answer.predicted:
         _operators(answer.predicted, console, rows)
     _findings(answer.findings, console, rows)
@@ -176,6 +183,32 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
     _kernel_rest(table, list(summary.by_kernel.values())[rows:], total)
     console.print()
     console.print(table)
+
+
+def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
+    """Figures of hardware counters, next to the least bytes where operators are predicted."""
+    profile = answer.profile
+    counted = {number: one.figures() for number, one in by_kernel(profile).items()}
+    counted = {number: figures for number, figures in counted.items() if figures}
+    if not counted:
+        return
+    shown = [one for one in known_figures() if any(one.name in f for f in counted.values())]
+    columns = [(one.name, "right") for one in shown]
+    table = _table(*columns, ("kernel", "left"))
+    for number, figures in list(counted.items())[:rows]:
+        cells = [_counter_text(one, figures.get(one.name)) for one in shown]
+        table.add_row(*cells, safe(_shortened(short(profile.kernels[number].name), 80)))
+    console.print()
+    console.print(table)
+
+
+def _counter_text(figure: CounterFigure, value: float | None) -> str:
+    """A figure in its unit."""
+    if value is None:
+        return units.UNKNOWN
+    if figure.unit is CounterUnit.SHARE:
+        return f"{value:.0%}"
+    return units.size(value) if figure.unit is CounterUnit.BYTES else units.significant(value)
 
 
 def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int) -> None:

@@ -10,10 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from wavecast.bench.profiles.counters import L2_HIT, by_operator
 from wavecast.bench.profiles.predicted import PredictedProfile
 from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.summary import HOST, SYNCHRONISATION, ProfileSummary
 
+_TRAFFIC: Final = 1.5
+"""Bytes by counters over the least bytes, above which memory traffic is reported."""
 _LEAST: Final = 0.005
 """Share of the span below which nothing is reported."""
 _ADVICE: Final[Mapping[str, str]] = {
@@ -46,6 +49,7 @@ def findings(
     found = [*_idle(summary), *_collectives(summary)]
     if predicted:
         found += [*_slow(predicted), *_unfilled(profile, summary, predicted)]
+        found += _memory(profile, predicted)
     span = max((device.span for device in summary.devices), default=0)
     kept = [one for one in found if one.nanoseconds >= _LEAST * span]
     return sorted(kept, key=lambda one: -one.nanoseconds)
@@ -90,6 +94,21 @@ def _slow(predicted: PredictedProfile) -> Iterator[ProfileFinding]:
                 _ADVICE.get(one.category, _ELSE),
                 (one.measured - one.predicted) * 1e9,
             )
+
+
+def _memory(profile: Profile, predicted: PredictedProfile) -> Iterator[ProfileFinding]:
+    """Operators whose memory traffic, by counters, is far above the least."""
+    for one in by_operator(profile, predicted):
+        if one.moved is None or not one.least or one.moved < _TRAFFIC * one.least:
+            continue
+        time = predicted.operators[one.row]
+        hit = f", L2 hit {one.figures[L2_HIT]:.0%}" if L2_HIT in one.figures else ""
+        yield ProfileFinding(
+            f"{time.name} {time.sizes}",
+            f"memory moves {one.moved / one.least:.1f} x the least bytes{hit}",
+            "order workgroups so that those that run together share data, or larger tiles",
+            time.measured * (1 - one.least / one.moved) * 1e9,
+        )
 
 
 def _unfilled(
