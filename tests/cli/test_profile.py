@@ -57,16 +57,80 @@ def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert rank["elsewhere"][0]["chip"] == "mi355x"
 
 
-def test_without_sizes_there_is_no_prediction(
+def test_without_sizes_kernels_change_as_the_chips(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = str(_trace(tmp_path / "t.json", sizes=False))
     code, out, _ = call(capsys, "profile", file)
     assert code == 0
     assert "record_shapes=True" in out
-    code, out, err = call(capsys, "profile", file, "--on", "mi355x")
-    assert (code, out) == (2, "")
-    assert "no operators with sizes" in err
+    code, out, _ = call(capsys, "profile", file, "--on", "mi355x,h100", "--format", "json")
+    assert code == 0
+    first, second = json.loads(out)["ranks"][0]["elsewhere"]
+    assert first["operators"][0]["basis"] == "as memory and matrix rates"
+    assert first["seconds"] < 40e-6 < second["seconds"]
+    assert first["low"] < first["seconds"] < first["high"]
+
+
+@pytest.mark.torch
+def test_changes_and_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (str(_trace(tmp_path / f"{name}.json")) for name in "ab")
+    code, out, err = call(capsys, "profile", first, "--what-if", "gemm*0.5; graphs")
+    assert (code, err) == (0, "")
+    assert "on mi300x, gemm*0.5; graphs" in out
+    code, out, _ = call(capsys, "profile", first, "--against", second)
+    assert code == 0
+    assert "100.0% and 100.0% are in operators that both have" in " ".join(out.split())
+    code, out, _ = call(capsys, "profile", first, "--against", second, "--format", "json")
+    document = json.loads(out)
+    assert document["comparison"]["operators"][0]["ratio"] == 1
+    assert len(document["ranks"]) == 2
+
+
+@pytest.mark.torch
+def test_page_timelines_and_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = _trace(tmp_path / "t.json")
+    page, timelines = tmp_path / "page.html", tmp_path / "timelines.json"
+    code, out, err = call(
+        capsys, "profile", str(file), "--on", "h100", "--html", str(page), "--perfetto",
+        str(timelines), "--format", "markdown",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "| gemm | 40 µs | 100.0% |" in out
+    assert "| aten::mm [[4096,1024],[1024,2048]] | 1 | 40 µs |" in out
+    text = page.read_text()
+    for part in ('<svg class="plot treemap"', '<svg class="plot roofline"', "<canvas", "aten::mm"):
+        assert part in text
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    measured, moved = data[0]["timelines"]
+    assert (measured["title"], measured["length"], measured["span"]) == (
+        "measured",
+        [40_000],
+        40_000,
+    )
+    assert moved["title"] == "h100_sxm"
+    events = json.loads(timelines.read_text())["traceEvents"]
+    named = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert named == [
+        "t.json: measured", "t.json: predicted on h100_sxm", "t.json: host, measured",
+    ]  # fmt: skip
+    slices = [event for event in events if event.get("cat") == "gemm"]
+    assert [slices[0]["ts"], slices[0]["dur"]] == [20, 40]
+    assert slices[1]["args"]["time there / measured"] == pytest.approx(
+        slices[1]["dur"] / 40, rel=0.01
+    )
+
+
+def test_names_in_a_file_cannot_become_elements_of_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _trace(tmp_path / "t.json", sizes=False)
+    file.write_text(file.read_text().replace("aten::mm", "</script><b>|x"))
+    page = tmp_path / "page.html"
+    code, out, _ = call(capsys, "profile", str(file), "--html", str(page), "--format", "markdown")
+    assert code == 0
+    assert "</script><b>" not in page.read_text()
+    assert "&lt;/script>" in out
 
 
 @pytest.mark.parametrize(
@@ -75,6 +139,8 @@ def test_without_sizes_there_is_no_prediction(
         (["missing.json"], "no such file"),
         (["{file}", "--device", "nochip"], "unknown device 'nochip'"),
         (["{file}", "--on", "nochip"], "unknown device 'nochip'"),
+        (["{file}", "--what-if", "nothing"], "is not a change of a profile"),
+        (["{file}", "--against", "missing.json"], "no such file"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -162,7 +162,9 @@ def sustained_bandwidth(facts: Facts) -> Quantity | None:
 
 
 def _measured(facts: Facts, names: tuple[str, ...], unit: str, *, changed: bool) -> Quantity | None:
-    """The first known of `names`; on a `changed` device only one the user gave as well."""
-    found = (fact for name in names if (fact := facts.known(name)))
-    usable = (fact for fact in found if not changed or fact.status == "override")
-    return next((fact.to(unit) for fact in usable), None)
+    """The first of `names` that the user gave, else the first known one; on a `changed` device
+    only one that the user gave."""
+    found = [fact for name in names if (fact := facts.known(name))]
+    given = [fact for fact in found if fact.status == "override"]
+    usable = given if changed else [*given, *found]
+    return usable[0].to(unit) if usable else None

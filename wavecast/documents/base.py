@@ -17,6 +17,8 @@ from msgspec import UNSET, Meta, Struct
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 NonNegative = Annotated[float, Meta(ge=0)]
+Low = Annotated[float, Meta(ge=0, description="lower end of the 80 % interval")]
+High = Annotated[float, Meta(ge=0, description="upper end of the 80 % interval")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Numbers = dict[str, float | None]
 """Numbers by name."""
@@ -88,7 +90,9 @@ def dumps(document: Any, *, indent: int | None = None) -> str:
 
 __all__ = [
     "Count",
+    "High",
     "JsonObject",
+    "Low",
     "NonNegative",
     "Numbers",
     "Positive",

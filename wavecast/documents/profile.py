@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Share, doc
+from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, Numbers, Share, doc
 
 
 class TimeShareJson(JsonObject):
@@ -21,6 +21,7 @@ class ProfiledKernelJson(JsonObject):
     name: Annotated[str, doc("demangled name")]
     library: Annotated[str, doc("library by the name of the kernel; empty: not known")]
     category: Annotated[str, doc("what it computes, by its name")]
+    form: Annotated[str, doc("tile, dtype and layout by its name; may be empty")]
     count: Annotated[Count, doc("launches")]
     seconds: Annotated[NonNegative, doc("time of all launches")]
     blocks: Annotated[list[int], doc("workgroups per axis; 0: not in the file")]
@@ -28,6 +29,7 @@ class ProfiledKernelJson(JsonObject):
     registers: Annotated[Count, doc("VGPRs, or registers of a thread; 0: not in the file")]
     lds_bytes: Annotated[Count, doc("LDS or shared memory of a workgroup")]
     scratch_bytes: Annotated[Count, doc("scratch of a work-item")]
+    counters: Annotated[Numbers, doc("figures of counters: shares from 0 to 1, bytes, counts")]
 
 
 class OperatorTimeJson(JsonObject):
@@ -39,13 +41,15 @@ class OperatorTimeJson(JsonObject):
     measured: Annotated[NonNegative, doc("seconds of their kernels")]
     category: Annotated[str, doc("what the kernels compute, by their names")]
     predicted: Annotated[NonNegative, doc("predicted seconds; 0 without a prediction")]
-    low: Annotated[NonNegative, doc("lower end of the 80 % interval")]
-    high: Annotated[NonNegative, doc("upper end of the 80 % interval")]
+    low: Low
+    high: High
     kernel: Annotated[str, doc("the library or kernel that is assumed")]
     limiter: Annotated[str, doc("the resource that decides its time")]
     flops: Annotated[NonNegative, doc("useful FLOPs of all calls")]
     bytes: Annotated[NonNegative, doc("least bytes of all calls")]
     why_not: Annotated[str, doc("why there is no prediction; else empty")]
+    form: Annotated[str, doc("tile, dtype and layout by the name of the longest kernel")]
+    by_name: Annotated[bool, doc("the sizes are those of names and grids, not of an operator")]
 
 
 class PredictedProfileJson(JsonObject):
@@ -57,15 +61,64 @@ class PredictedProfileJson(JsonObject):
     operators: Annotated[list[OperatorTimeJson], doc("operators, longest first")]
 
 
-class MovedProfileJson(JsonObject):
-    """The run on another chip."""
+class MovedOperatorJson(JsonObject):
+    """All calls of an operator here and there."""
 
-    chip: Annotated[str, doc("the other chip")]
+    name: Annotated[str, doc("the operator, or a kernel without one")]
+    sizes: Annotated[str, doc("sizes of its arguments here, as JSON; or the grid")]
+    count: Annotated[Count, doc("calls")]
+    measured: Annotated[NonNegative, doc("seconds of their kernels here")]
+    seconds: Annotated[NonNegative, doc("predicted seconds there")]
+    basis: Annotated[str, doc("what the ratio of the times is from")]
+
+
+class ClassResidualJson(JsonObject):
+    """Measured over predicted time of the operators of a category here."""
+
+    category: Annotated[str, doc("what the kernels compute")]
+    operators: Annotated[Count, doc("operators with sizes")]
+    ratio: Annotated[NonNegative, doc("measured over predicted time, of their sums")]
+    deviation: Annotated[NonNegative, doc("standard deviation of its logarithm over operators")]
+
+
+class MovedProfileJson(JsonObject):
+    """The run on another chip, or with changes."""
+
+    chip: Annotated[str, doc("the chip")]
+    changes: Annotated[str, doc("the changes of --what-if; empty: none")]
     seconds: Annotated[NonNegative, doc("predicted time of all kernels there")]
-    low: Annotated[NonNegative, doc("lower end of the 80 % interval")]
-    high: Annotated[NonNegative, doc("upper end of the 80 % interval")]
+    low: Low
+    high: High
     speedup: Annotated[NonNegative, doc("measured time here / time there")]
-    operators: Annotated[list[TimeShareJson], doc("seconds of the operators there")]
+    span_here: Annotated[NonNegative, doc("seconds from the first start to the last end here")]
+    span: Annotated[NonNegative, doc("the same there, with the times of this host")]
+    operators: Annotated[list[MovedOperatorJson], doc("operators, longest there first")]
+    residuals: Annotated[list[ClassResidualJson], doc("what the predictions here leave")]
+
+
+class ComparedOperatorJson(JsonObject):
+    """An operator of a module in two profiles."""
+
+    name: Annotated[str, doc("the operator; empty: not known")]
+    module: Annotated[str, doc("path of the module; empty: not known")]
+    category: Annotated[str, doc("what its kernels compute")]
+    first: Annotated[NonNegative, doc("seconds in the first profile; 0: not there")]
+    second: Annotated[NonNegative, doc("seconds in the second profile; 0: not there")]
+    ratio: Annotated[NonNegative | None, doc("second over first; null if one is not there")]
+    first_count: Annotated[Count, doc("launches in the first profile")]
+    second_count: Annotated[Count, doc("launches in the second profile")]
+    first_kernel: Annotated[str, doc("the longest kernel in the first profile")]
+    second_kernel: Annotated[str, doc("the longest kernel in the second profile")]
+
+
+class ComparedProfilesJson(JsonObject):
+    """Two profiles, matched by operator and module."""
+
+    first: Annotated[NonNegative, doc("seconds of all kernels of the first")]
+    second: Annotated[NonNegative, doc("seconds of all kernels of the second")]
+    matched_first: Annotated[Share, doc("share of the first in rows that both have")]
+    matched_second: Annotated[Share, doc("share of the second in rows that both have")]
+    operators: Annotated[list[ComparedOperatorJson], doc("the largest difference first")]
 
 
 class ProfiledDeviceJson(JsonObject):
@@ -80,6 +133,27 @@ class ProfiledDeviceJson(JsonObject):
     collectives: Annotated[NonNegative, doc("seconds with a collective")]
     exposed: Annotated[NonNegative, doc("seconds with a collective and nothing else")]
     idle: Annotated[Numbers, doc("seconds between kernels by their cause")]
+    critical_path: Annotated[Numbers, doc("seconds of the critical path by category of kernels")]
+
+
+class ProfileFindingJson(JsonObject):
+    """What could make the run faster."""
+
+    what: Annotated[str, doc("operator, kernels or device")]
+    evidence: Annotated[str, doc("the figures")]
+    advice: Annotated[str, doc("what to do")]
+    seconds: Annotated[NonNegative, doc("time that it could save")]
+
+
+class RankSkewJson(JsonObject):
+    """What ranks wait for one another in collectives that all have."""
+
+    slowest: Annotated[int, doc("the rank that waits least")]
+    collectives: Annotated[Count, doc("collectives that are matched")]
+    unmatched: Annotated[Count, doc("launches of collectives that not all ranks have")]
+    median_skew: Annotated[NonNegative, doc("seconds between the first and the last rank, median")]
+    waited: Annotated[Numbers, doc("seconds by rank beyond the rank that came last")]
+    last_in: Annotated[Numbers, doc("collectives by the rank that came last")]
 
 
 class ProfileRankJson(JsonObject):
@@ -96,7 +170,8 @@ class ProfileRankJson(JsonObject):
     modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
     predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
-    elsewhere: Annotated[list[MovedProfileJson], doc("the run on the chips of --on")]
+    findings: Annotated[list[ProfileFindingJson], doc("what could be faster; savings overlap")]
+    elsewhere: Annotated[list[MovedProfileJson], doc("the run on --on, with --what-if")]
     notes: Annotated[list[str], doc("what the file lacks, or what could not be read")]
 
 
@@ -105,3 +180,5 @@ class ProfileDocument(JsonObject, tag_field="schema", tag="wavecast.profile/1"):
 
     wavecast: Annotated[str, doc("version that wrote the document")]
     ranks: Annotated[list[ProfileRankJson], doc("files in the order of their names")]
+    comparison: Annotated[ComparedProfilesJson | None, doc("with --against, else null")]
+    skew: Annotated[RankSkewJson | None, doc("of ranks with collectives; else null")]

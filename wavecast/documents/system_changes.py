@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, doc
+from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, doc
 
 
 class SpeedupJson(JsonObject):
     """A time before over the time after a change."""
 
     value: Annotated[NonNegative, doc("the prediction")]
-    low: Annotated[NonNegative, doc("lower end of its 80 % interval")]
-    high: Annotated[NonNegative, doc("upper end of its 80 % interval")]
+    low: Low
+    high: High
 
 
 class ChangedServingJson(JsonObject):
@@ -53,8 +53,8 @@ class SystemRatioJson(JsonObject):
     """A figure over that of the first system."""
 
     value: Annotated[NonNegative, doc("the prediction")]
-    low: Annotated[NonNegative, doc("lower end of its 80 % interval")]
-    high: Annotated[NonNegative, doc("upper end of its 80 % interval")]
+    low: Low
+    high: High
 
 
 class StepBoundJson(JsonObject):
@@ -110,8 +110,8 @@ class EnergyPriceJson(JsonObject):
     """A figure with its 80 % interval."""
 
     value: Annotated[NonNegative, doc("the prediction")]
-    low: Annotated[NonNegative, doc("lower end")]
-    high: Annotated[NonNegative, doc("upper end")]
+    low: Low
+    high: High
 
 
 class TokenCostJson(JsonObject):

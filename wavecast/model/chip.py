@@ -96,7 +96,7 @@ def of_device(device: Device) -> Chip:
         hbm=sustained.number if sustained else hbm_peak * known["hbm_fraction"],
         tdp=_number(device, "tdp"),
         latency=_latencies(device, clock, known),
-        launch=known["launch"],
+        launch=_first(device, ("meas_launch",), 1e-6) or known["launch"],
     )
 
 

@@ -49,7 +49,7 @@ def render(report: ExplainReport) -> str:
             groups=list(zip(groups, listings, strict=True)),
             style=Markup(asset("style.css")),  # our own file
             script=Markup(script),  # our own file
-            script_digest=_digest(script),
+            script_digest=digest(script),
             island=_island(groups, listings),
         )
     )
@@ -100,10 +100,10 @@ def asset(name: str) -> str:
     return loaded.loader.get_source(loaded, name)[0].strip()
 
 
-def _digest(script: str) -> str:
+def digest(script: str) -> str:
     """The script's source expression in a content security policy."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+    found = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(found).decode()}'"
 
 
 def _island(groups: tuple[KernelGroup, ...], listings: list[Listing]) -> Markup:
@@ -117,7 +117,12 @@ def _island(groups: tuple[KernelGroup, ...], listings: list[Listing]) -> Markup:
         }
         for group, found in zip(groups, listings, strict=True)
     ]
-    text = json.dumps({"kernels": kernels}, ensure_ascii=False, separators=(",", ":"))
+    return island({"kernels": kernels})
+
+
+def island(data: object) -> Markup:
+    """JSON that cannot end its script element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # nothing left that HTML reads

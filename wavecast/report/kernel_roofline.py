@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -38,39 +39,61 @@ def roofline(rows: Sequence[KernelRow], device: Device, whole: str) -> Markup | 
         memory = found.memory_sustained or found.memory
         assert compute is not None
         assert memory is not None
-        roofs[compute.name] = (compute, memory)
-    corners = [(intensity, rate) for _, _, intensity, rate in shown]
-    corners += [(c.rate / m.rate, c.rate) for c, m in roofs.values()]
+        roofs[compute.name] = (compute.rate, memory.rate)
+    total = sum(row.seconds for row in rows)
+    points = [
+        RoofPoint(
+            intensity,
+            rate,
+            row.seconds / total,
+            f"{row.name} x {units.count(row.count)}: {units.seconds(row.seconds)}, "
+            f"{row.seconds / total:.0%} of the {whole}; {units.significant(intensity)} FLOP/B, "
+            f"{units.si(rate, 'FLOP/s')}, limited by {row.priced.limiter}",
+        )
+        for row, _, intensity, rate in shown
+    ]
+    return under_roofs(roofs, points, f"Kernels of a {whole} under the roofs of the GPU")
+
+
+@dataclass(frozen=True, slots=True)
+class RoofPoint:
+    """FLOP per byte, FLOP/s, share of the time, and what is shown of a point."""
+
+    intensity: float
+    rate: float
+    share: float
+    title: str
+
+
+def under_roofs(
+    roofs: Mapping[str, tuple[float, float]], points: Sequence[RoofPoint], label: str
+) -> Markup:
+    """Points with areas by their shares under `roofs`: FLOP/s and byte/s by name."""
+    corners = [(point.intensity, point.rate) for point in points]
+    corners += [(compute / memory, compute) for compute, memory in roofs.values()]
     axes = LogAxes.around(corners, PlotFrame(960, 350, 62, 14, 12, 38))
     body = [axes.grid("FLOP per byte", "FLOP/s")]
     for number, (name, (compute, memory)) in enumerate(roofs.items()):
-        ridge = compute.rate / memory.rate
-        start = max(axes.x[0], axes.y[0] / memory.rate)
-        points = [axes.at(start, start * memory.rate), axes.at(ridge, compute.rate)]
-        points.append(axes.at(max(axes.x[1], ridge), compute.rate))
-        title = f"{name} {units.si(compute.rate, 'FLOP/s')}, {units.si(memory.rate, 'B/s')}"
-        right, up = points[-1]
+        ridge = compute / memory
+        start = max(axes.x[0], axes.y[0] / memory)
+        line = [axes.at(start, start * memory), axes.at(ridge, compute)]
+        line.append(axes.at(max(axes.x[1], ridge), compute))
+        title = f"{name} {units.si(compute, 'FLOP/s')}, {units.si(memory, 'B/s')}"
+        right, up = line[-1]
         body.append(
             Markup(
                 '<path class="roof t{}" d="{}"><title>{}</title></path>'
                 '<text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(number % COLOURS, path(points), title, n(right - 4), n(up - 5), name)
+            ).format(number % COLOURS, path(line), title, n(right - 4), n(up - 5), name)
         )
-    total = sum(row.seconds for row in rows)
-    for row, _, intensity, rate in sorted(shown, key=lambda one: -one[0].seconds):
-        x, y = axes.at(intensity, rate)
-        share = row.seconds / total
-        title = (
-            f"{row.name} x {units.count(row.count)}: {units.seconds(row.seconds)}, "
-            f"{share:.0%} of the {whole}; {units.significant(intensity)} FLOP/B, "
-            f"{units.si(rate, 'FLOP/s')}, limited by {row.priced.limiter}"
-        )
+    for point in sorted(points, key=lambda one: -one.share):
+        x, y = axes.at(point.intensity, point.rate)
         body.append(
             Markup(
                 '<circle class="kernel" cx="{}" cy="{}" r="{}"><title>{}</title></circle>'
-            ).format(n(x), n(y), n(3 + 28 * math.sqrt(share)), title)
+            ).format(n(x), n(y), n(3 + 28 * math.sqrt(point.share)), point.title)
         )
-    return figure("roofline", f"Kernels of a {whole} under the roofs of the GPU", axes.frame, body)
+    return figure("roofline", label, axes.frame, body)
 
 
-__all__ = ["roofline"]
+__all__ = ["RoofPoint", "roofline", "under_roofs"]

@@ -84,6 +84,45 @@ def test_idle_time_by_cause(tmp_path: Path) -> None:
     assert sum(device.idle.values()) == device.span - device.busy
 
 
+def test_a_gap_that_a_copy_ends_has_a_cause(tmp_path: Path) -> None:
+    events = [
+        *_launch(1, 0, 10, 10),
+        _event("cuda_runtime", "hipMemcpyAsync", 30, 5, correlation=2),
+        _event("gpu_memcpy", "Memcpy HtoD", 40, 10, device=2, stream=0, correlation=2),
+    ]
+    (device,) = summarise(read(_write(tmp_path / "t.json", events))).devices
+    assert device.idle == {HOST: 15_000, DEPENDENCY: 5_000}
+
+
+def test_launches_without_a_correlation_have_no_call(tmp_path: Path) -> None:
+    events = [
+        _event("cuda_runtime", "hipGetDevice", 25, 4, correlation=0),
+        *_launch(1, 0, 10, 10),
+        _event("kernel", "k", 30, 10, device=2, stream=0, correlation=0),
+    ]
+    (device,) = summarise(read(_write(tmp_path / "t.json", events))).devices
+    assert device.idle == {UNKNOWN: 10_000}
+
+
+def test_streams_with_names_have_different_numbers(tmp_path: Path) -> None:
+    streams = (7, "compute", "copies", "compute")
+    events = [
+        _event("kernel", "k", n, 1, device=2, stream=stream) for n, stream in enumerate(streams)
+    ]
+    numbers = list(read(_write(tmp_path / "t.json", events)).launches.stream)
+    assert numbers[0] == 7
+    assert numbers[1] == numbers[3]
+    assert len(set(numbers)) == 3
+
+
+def test_a_file_can_be_the_array_of_events_alone(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps(_launch(1, 0, 10, 30)))
+    profile = read(file)
+    assert list(profile.launches.duration) == [30_000]
+    assert profile.notes == []
+
+
 def test_collectives_that_overlap_are_not_exposed(tmp_path: Path) -> None:
     events = [
         *_launch(1, 0, 10, 20),

@@ -11,9 +11,10 @@ import pytest
 pytest.importorskip("torch")
 
 from wavecast.arch.select import load
-from wavecast.bench.profiles.elsewhere import elsewhere
+from wavecast.bench.profiles.changes import parse
+from wavecast.bench.profiles.elsewhere import RatioBasis, elsewhere
 from wavecast.bench.profiles.nesting import adopt
-from wavecast.bench.profiles.predicted import NO_OPERATOR, predict
+from wavecast.bench.profiles.predicted import predict
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledKernel, ProfiledOp
 from wavecast.integrations.torch_graph.profiled import UnknownCall, calls
 from wavecast.model.ops.gemm import Gemm
@@ -60,8 +61,8 @@ def test_what_is_not_known_keeps_its_time_and_says_why() -> None:
     found = predict(_profile(*runs), load("mi300x"))
     why = {one.name: one.why_not for one in found.operators if one.why_not}
     assert "vllm::thing" in why["vllm::thing"]
-    assert why["aten::mm"] == "aten::mm has no sizes"
-    assert NO_OPERATOR in why
+    assert why["aten::mm"].startswith("aten::mm has no sizes")
+    assert "names and grids" in why["late"]
     assert found.covered == pytest.approx(0.5)
 
 
@@ -74,11 +75,48 @@ def test_another_chip_keeps_the_ratio_of_measured_to_predicted() -> None:
     there = predict(profile, load("mi355x"))
     ratio = there.known[0].predicted / here.known[0].predicted
     assert [one.ratio for one in moved.operators] == [pytest.approx(ratio)] * 2
-    assert [one.by_category for one in moved.operators] == [False, True]
+    assert [one.basis for one in moved.operators] == [RatioBasis.PREDICTED, RatioBasis.CATEGORY]
     assert moved.seconds == pytest.approx(110e-6 * ratio)
     widths = [math.log(one.high / one.low) / 2 for one in (here.known[0], there.known[0])]
     factor = math.exp(math.sqrt(2) * sum(widths) / 2)  # chips err independently
     assert (moved.seconds / moved.low, moved.high / moved.seconds) == pytest.approx((factor,) * 2)
+
+
+def test_kernels_without_operators_are_priced_by_name_and_grid() -> None:
+    name = (
+        "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<"
+        "c10::BFloat16>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<c10::BFloat16>"
+    )
+    profile = Profile("test")
+    known = profile.kernels.number(ProfiledKernel(name, (50_000, 1, 1), (256, 1, 1)))
+    unknown = profile.kernels.number(ProfiledKernel("Cijk_a", (304, 1, 1), (256, 1, 1)))
+    for number, duration in ((known, 300_000), (known, 310_000), (unknown, 100_000)):
+        profile.launches.add(number, 0, 0, 0, duration)
+    found = predict(profile, load("mi300x"))
+    first, second = found.operators
+    assert (first.count, first.by_name, first.form) == (2, True, "bf16")
+    assert first.bytes == pytest.approx(2 * 3 * 2 * 50_000 * 256 * 8)
+    assert 0.2 < first.predicted / first.measured < 5
+    assert second.why_not
+    assert found.rows == [0, 0, 1]
+    moved = elsewhere(profile, found, load("mi355x"))
+    assert [one.basis for one in moved.operators] == [RatioBasis.PREDICTED, RatioBasis.CHIP]
+
+
+def test_a_batch_and_a_factor_change_the_time() -> None:
+    sizes = "[[4096, 1024], [1024, 2048]]"
+    product = ProfiledOp("aten::mm", sizes, _MM[1], "[[1024, 1], [1, 1024]]")
+    shape = ProfiledOp("aten::mul", "[[16, 256, 1024], []]", '["c10::BFloat16", "Scalar"]')
+    profile = _profile((product, "Cijk_a", 60_000), (shape, "elementwise_kernel", 10_000))
+    chip = load("mi300x")
+    here = predict(profile, chip)
+    doubled = elsewhere(profile, here, chip, parse("batch*2"))
+    assert 1.5 < doubled.operators[0].ratio < 2.3
+    halved = elsewhere(profile, here, chip, parse("gemm*0.5"))
+    ratios = {one.here.category: one.ratio for one in halved.operators}
+    assert ratios["gemm"] == pytest.approx(0.5)
+    assert ratios["element-wise"] == pytest.approx(1)
+    assert halved.after.span == pytest.approx(40_000)
 
 
 def test_kernels_without_calls_take_operators_of_equal_kernels() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.bench.profiles.profile import ProfiledDevice
+from wavecast.bench.profiles.profile import NONE, ProfiledDevice
 from wavecast.bench.profiles.reading import read
 from wavecast.errors import InputError
 
@@ -60,10 +60,10 @@ def test_counters_of_a_dispatch_are_one_launch_and_instances_are_added(tmp_path:
 
 
 def test_json_of_rocprofv3_names_kernels_by_their_symbols(tmp_path: Path) -> None:
-    def dispatch(kernel: int, start: int) -> dict[str, object]:
+    def dispatch(kernel: int, start: int, correlation: int) -> dict[str, object]:
         return {
             "start_timestamp": start, "end_timestamp": start + 5,
-            "correlation_id": {"internal": 1},
+            "correlation_id": {"internal": correlation},
             "dispatch_info": {
                 "agent_id": {"handle": 9}, "queue_id": {"handle": 3}, "kernel_id": kernel,
                 "workgroup_size": {"x": 64, "y": 1, "z": 1},
@@ -79,10 +79,11 @@ def test_json_of_rocprofv3_names_kernels_by_their_symbols(tmp_path: Path) -> Non
              "mem_banks": [{"size_in_bytes": 100}]},
         ],
         "kernel_symbols": [{"kernel_id": 4, "demangled_kernel_name": "f(int)", "sgpr_count": 32}],
-        "buffer_records": {"kernel_dispatch": [dispatch(4, 10), dispatch(5, 20)]},
+        "buffer_records": {"kernel_dispatch": [dispatch(4, 10, 1), dispatch(5, 20, 0)]},
     }  # fmt: skip
     profile = read(_file(tmp_path, json.dumps({"rocprofiler-sdk-tool": [process]}), "r.json"))
     assert [profile.kernels[i].name for i in profile.launches.info] == ["f(int)", "kernel 5"]
+    assert list(profile.launches.correlation) == [1, NONE]
     assert profile.kernels[0].blocks == (10, 1, 1)
     assert profile.devices == {0: ProfiledDevice("AMD Instinct MI350X", "gfx950", 256, 100)}
     assert profile.notes == ["1 dispatch without a symbol that names the kernel"]
@@ -137,12 +138,37 @@ def test_nsight_systems(tmp_path: Path) -> None:
             " correlationId, nameId)"
         )
         db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 4, 1, 3, 2)")
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (6, 7, 1, 0, 2)")
     profile = read(path)
+    assert list(profile.calls.correlation) == [profile.launches.correlation[0], NONE]
     (kernel,) = profile.kernels.values
     assert (kernel.name, kernel.blocks, kernel.registers, kernel.lds_bytes) == (
         "k(int)", (2, 1, 1), 40, 48,
     )  # fmt: skip
     assert profile.call_names.values == ["cudaLaunchKernel"]
+
+
+def test_correlations_of_nsight_systems_are_those_of_a_process(tmp_path: Path) -> None:
+    path = tmp_path / "r.sqlite"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE StringIds (id, value)")
+        db.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, globalPid,"
+            " correlationId)"
+        )
+        db.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId)"
+        )
+        for process in (1 << 24, 2 << 24):
+            db.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (5, 25, 0, 7, ?, 3)", (process,)
+            )
+            db.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 4, ?, 3)", (process + 77,)
+            )
+    profile = read(path)
+    assert list(profile.calls.correlation) == list(profile.launches.correlation)
+    assert len(set(profile.launches.correlation)) == 2
 
 
 def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:

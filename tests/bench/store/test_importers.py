@@ -192,10 +192,10 @@ def test_rocprofv3(tmp_path: Path) -> None:
     assert seconds(small) == pytest.approx(1e-6)
     assert (large.environment.device, large.environment.target) == ("mi300x", "gfx942")
     assert large.environment.commit == "abcdef0"
-    with pytest.raises(InputError, match="holds no kernel times"):
+    with pytest.raises(InputError, match="no dispatch that can be read"):
         read_file(written(tmp_path / "2_kernel_trace.csv", TRACE))
     backwards = TRACE + _dispatch(name, 3500, 1000, 512)
-    with pytest.raises(InputError, match="took -2"):
+    with pytest.raises(InputError, match="1 dispatch without times"):
         read_file(written(tmp_path / "3_kernel_trace.csv", backwards))
 
 
@@ -296,10 +296,10 @@ def test_ncu_raw(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (_metric(0, "Duration", "cycle", "5"), "unit 'cycle'"),
-        (_metric(0, "Duration", "ns", "n/a"), "'n/a' is not a number"),
+        (_metric(0, "Duration", "cycle", "5"), "no launch has a time"),
+        (_metric(0, "Duration", "ns", "n/a"), "no launch has a time"),
         (_metric(0, "Duration", "ns", "117.344") + _metric(0, "x", "%", "65,77"), "LC_ALL=C"),
-        (_metric(0, "x", "%", "65"), "holds no kernel times"),
+        (_metric(0, "x", "%", "65"), "no launch has a time"),
     ],
 )
 def test_ncu_that_is_not_certain(tmp_path: Path, rows: str, said: str) -> None:
@@ -340,7 +340,7 @@ def test_files_of_no_known_format(tmp_path: Path) -> None:
             read_file(written(tmp_path / name, content))
         assert all(known in str(error.value) for known in FORMATS)
     with pytest.raises(InputError, match="begins like JSON, but"):
-        read_file(written(tmp_path / "cut.json", '{"traceEvents": ['))
+        read_file(written(tmp_path / "cut.json", '{"benchmarks": ['))
     with pytest.raises(InputError, match="no such file"):
         read_file(tmp_path / "missing")
     with pytest.raises(UnknownName, match="nearest known: nvbench"):

@@ -1,4 +1,4 @@
-"""What is under guard: an operator, a function or a script, at one point of its axes."""
+"""What is under guard: an operator, a function, a script or a profile, at one point of its axes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Guard:
     `devices` are ids. `arguments`, `kernels` (a regular expression) and `timeout` (seconds) are of
     scripts. `reference` is a `module:function` that returns what gives the right result, with
     `ulps` and `accumulated` of `kernels.operator.Tolerance`. `execute` runs the machine code,
-    `checks` watches it.
+    `checks` watches it. `profile`: `name` is a file of a profiler, and its times are the figures.
     """
 
     kind: GuardKind
@@ -37,6 +37,7 @@ class Guard:
     execute: bool = False
     checks: bool = False
     thresholds: Thresholds = field(default_factory=Thresholds)
+    profile: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

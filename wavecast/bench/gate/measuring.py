@@ -13,6 +13,7 @@ from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.gate.codes import code_of
 from wavecast.bench.gate.guards import NOWHERE, Guard, KernelLocation
+from wavecast.bench.gate.profiled import profile_records
 from wavecast.bench.gate.scripts import EnvironmentOf, script_records
 from wavecast.bench.measure import offline
 from wavecast.bench.measure.workload import Workload, workload
@@ -41,10 +42,20 @@ def measure(guard: Guard, root: Path, environment_of: EnvironmentOf) -> list[Tak
     """A guard on all of its devices. What fails is told in the result. What kernels and scripts
     print goes to stderr."""
     devices = [arch.load(name) for name in guard.devices]
+    if guard.profile:
+        return [_of_profile(guard, device, root, environment_of) for device in devices]
     with contextlib.redirect_stdout(sys.stderr):
         if guard.kind == "kernel":
             return _of_script(guard, devices, root, environment_of)
         return [_of_call(guard, device, root, environment_of) for device in devices]
+
+
+def _of_profile(guard: Guard, device: Device, root: Path, environment_of: EnvironmentOf) -> Taken:
+    try:
+        records = profile_records(guard, device, root, environment_of)
+    except WavecastError as error:
+        return Taken(guard, device.id, failed=str(error))
+    return Taken(guard, device.id, records)
 
 
 def _of_script(

@@ -26,11 +26,13 @@ _OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
     "operator": ("axes",),
     "function": ("axes", "reference", "ulps", "accumulated"),
     "script": ("args", "kernels", "timeout"),
+    "profile": (),
 }
 _KINDS: Final[Mapping[str, GuardKind]] = {
     "operator": "operator",
     "function": "callable",
     "script": "kernel",
+    "profile": "kernel",
 }
 
 
@@ -124,7 +126,7 @@ def _guards(
     given = {key.replace("-", "_"): value for key, value in _mapping(given, "subjects").items()}
     kinds = [kind for kind in _OF_KIND if kind in given]
     if len(kinds) != 1:
-        raise UsageError(f"{TABLE}: a subject names one operator, function or script")
+        raise UsageError(f"{TABLE}: a subject names one operator, function, script or profile")
     kind = kinds[0]
     name = _text(given[kind], kind)
     where = f"{TABLE} {name}"
@@ -135,8 +137,8 @@ def _guards(
     given = {**defaults, **given}
     if not name or any(character.isspace() for character in name):
         raise UsageError(f"{where}: {name!r} cannot be a name: no spaces")
-    if kind == "script" and not (root / name).is_file():
-        raise InputError(f"{where}: no such script: {root / name}")
+    if kind in ("script", "profile") and not (root / name).is_file():
+        raise InputError(f"{where}: no such {kind}: {root / name}")
     if kind == "function" and ":" not in name:
         raise UsageError(f"{where}: a function is named module:function")
     own = parse(_mapping(given.get("thresholds", {}), where), f"{where} thresholds", thresholds)
@@ -157,6 +159,7 @@ def _guards(
             execute=_flag(given["execute"], f"{where} execute"),
             checks=_flag(given["checks"], f"{where} checks"),
             thresholds=own,
+            profile=kind == "profile",
         )
 
 

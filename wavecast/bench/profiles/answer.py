@@ -8,12 +8,17 @@ from pathlib import Path
 
 from wavecast.arch.device import Device
 from wavecast.arch.select import load
+from wavecast.bench.profiles.calibration import overlaid
+from wavecast.bench.profiles.changes import UNCHANGED, parse
 from wavecast.bench.profiles.chips import chips
 from wavecast.bench.profiles.elsewhere import MovedProfile, elsewhere
+from wavecast.bench.profiles.findings import ProfileFinding, findings
+from wavecast.bench.profiles.kernel_forms import target as kernel_target
 from wavecast.bench.profiles.nesting import adopt
 from wavecast.bench.profiles.predicted import PredictedProfile, predict
-from wavecast.bench.profiles.profile import NONE, Profile
+from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.reading import read_ranks
+from wavecast.bench.profiles.replay import ProfileTimeline, measured
 from wavecast.bench.profiles.summary import ProfileSummary, summarise
 from wavecast.errors import MissingTool, NothingAnalysed, UsageError
 
@@ -36,22 +41,47 @@ class ProfileAnswer:
         """Id of the chip of a device; empty where it is not known."""
         return self.devices.get(device, "")
 
+    @property
+    def timeline(self) -> ProfileTimeline:
+        """The starts and ends in the file."""
+        return measured(self.profile)
 
-def profiles(path: Path, device: str = "", on: Sequence[str] = ()) -> list[ProfileAnswer]:
+    @property
+    def origin(self) -> int:
+        """The first start of anything, in nanoseconds."""
+        profile = self.profile
+        tables = (profile.launches, profile.copies, profile.ops, profile.calls)
+        return min(min(table.start) for table in tables if len(table))
+
+    @property
+    def findings(self) -> list[ProfileFinding]:
+        """What could make the run faster."""
+        return findings(self.profile, self.summary, self.predicted)
+
+
+def profiles(
+    path: Path,
+    device: str = "",
+    on: Sequence[str] = (),
+    what_if: str = "",
+    arch_files: Sequence[Path] = (),
+) -> list[ProfileAnswer]:
     """The profile of a file, or those of the ranks in a folder.
 
-    `device` names the chip where the file does not; `on` are chips to predict the run on. Raises
-    InputError for a file that cannot be read, UnknownName for a chip, NothingAnalysed where no
-    file has a kernel, MissingTool for `on` without PyTorch, UsageError for `on` where the chip or
-    the operators of a profile are not known.
+    `device` names the chip where the file does not; `on` are chips to predict the run on, with the
+    changes `what_if` (`changes.parse`); without `on` the changes are those of the run on its chip.
+    `arch_files` change facts of chips.
+    Raises InputError for a file that cannot be read, UnknownName for a chip, NothingAnalysed where
+    no file has a kernel, MissingTool for `on` or `what_if` without PyTorch, UsageError for them
+    where the chip of a profile is not known.
     """
-    chip = load(device).id if device else ""
-    others = [load(name) for name in on]
+    chip = load(device, arch_files).id if device else ""
+    others = [load(name, arch_files) for name in on]
     answers = []
     notes: list[str] = []
     for file, profile in read_ranks(path):
         if len(profile.launches):
-            answers.append(_answer(file, profile, chip, others))
+            answers.append(_answer(file, profile, chip, others, what_if, arch_files))
         else:
             notes += profile.notes
     if not answers:
@@ -59,14 +89,22 @@ def profiles(path: Path, device: str = "", on: Sequence[str] = ()) -> list[Profi
     return answers
 
 
-def _answer(path: Path, profile: Profile, chip: str, others: Sequence[Device]) -> ProfileAnswer:
+def _answer(
+    path: Path,
+    profile: Profile,
+    chip: str,
+    others: Sequence[Device],
+    what_if: str,
+    arch_files: Sequence[Path],
+) -> ProfileAnswer:
     known: dict[int, str] = {}
+    target = next(filter(None, (kernel_target(k.name) for k in profile.kernels.values)), "")
     adopt(profile)
     notes = list(profile.notes)
     summary = summarise(profile)
     for device in summary.devices:
         given = profile.devices.get(device.device)
-        candidates = [] if chip or given is None else [found.id for found in chips(given)]
+        candidates = [] if chip or given is None else [c.id for c in chips(given, target)]
         if chip or len(candidates) == 1:
             known[device.device] = chip or candidates[0]
         elif candidates:
@@ -75,27 +113,24 @@ def _answer(path: Path, profile: Profile, chip: str, others: Sequence[Device]) -
         else:
             notes.append(f"the file does not name the chip of device {device.device}: use --device")
     chips_used = set(known.values())
-    if len(chips_used) == 1 and _has_sizes(profile):
-        return _predicted(
-            ProfileAnswer(path, profile, summary, known, tuple(notes)),
-            load(chips_used.pop()),
-            others,
-        )
-    if others:
+    answer = ProfileAnswer(path, profile, summary, known, tuple(notes))
+    if len(chips_used) == 1:
+        return _predicted(answer, load(chips_used.pop(), arch_files), others, what_if)
+    if others or what_if:
         raise UsageError(
-            f"{path}: the chip is not known" if not known else f"{path}: no operators with sizes",
-            hint="--device names the chip; record_shapes=True records sizes of operators",
+            f"{path}: the chip is not known" if not known else f"{path}: devices are not alike",
+            hint="--device names the chip",
         )
-    return ProfileAnswer(path, profile, summary, known, tuple(notes))
+    return answer
 
 
-def _has_sizes(profile: Profile) -> bool:
-    return any(
-        op != NONE and profile.op_infos[profile.ops.info[op]].sizes for op in profile.launches.op
-    )
-
-
-def _predicted(answer: ProfileAnswer, chip: Device, others: Sequence[Device]) -> ProfileAnswer:
+def _predicted(
+    answer: ProfileAnswer, chip: Device, others: Sequence[Device], what_if: str
+) -> ProfileAnswer:
+    operators = frozenset(info.name for info in answer.profile.op_infos.values)
+    changes = parse(what_if, operators) if what_if else UNCHANGED
+    if what_if:
+        others = others or [chip]
     try:
         predicted = predict(answer.profile, chip)
     except MissingTool as error:
@@ -105,8 +140,8 @@ def _predicted(answer: ProfileAnswer, chip: Device, others: Sequence[Device]) ->
     return replace(
         answer,
         predicted=predicted,
-        moved=tuple(elsewhere(answer.profile, predicted, other) for other in others),
-        notes=(*answer.notes, *predicted.notes),
+        moved=tuple(elsewhere(answer.profile, predicted, other, changes) for other in others),
+        notes=(*answer.notes, *predicted.notes, *overlaid(chip)),
     )
 
 

@@ -1,100 +1,212 @@
-"""A profiled run on another chip: its operators re-priced one by one.
+"""A profiled run on another chip, or changed: its operators re-priced one by one.
 
 The time of an operator there is its measured time, times the ratio of the two predictions. What the
 predictor gets wrong about an operator on one chip, a slow choice of the library or an unusual
 layout, so stays in its time on the other. Kernels without a prediction change as the predicted ones
-of their category do, or as all of them.
+of their category do; if these take little of its time, as the memory and the matrix rate of the
+chips.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
 import numpy as np
 
 from wavecast.arch.device import Device
+from wavecast.bench.profiles.changes import UNCHANGED, ProfileChanges
 from wavecast.bench.profiles.predicted import OperatorTime, PredictedProfile, predict
 from wavecast.bench.profiles.profile import Profile
+from wavecast.bench.profiles.replay import ProfileTimeline, measured, replay
+from wavecast.errors import MissingFact
+from wavecast.model.chip import Chip
+
+_EIGHTY: Final = 1.2816
+"""Standard deviations to the end of an 80 % interval."""
+_CHIP_DEVIATION: Final = 0.35
+"""Of the logarithm of a ratio that is that of the chips (assumed)."""
+_LEAST_SHARE: Final = 0.1
+"""Of a category's time that is predicted, for its ratio to be that of the category (assumed)."""
+_MATRIX: Final = ("bf16", "fp16", "fp32")
+
+
+class RatioBasis(Enum):
+    """What the ratio of an operator's times is from."""
+
+    PREDICTED = "predicted"
+    CATEGORY = "as its category"
+    CHIP = "as memory and matrix rates"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassResidual:
+    """Measured over predicted time of the operators of a category: their sums' ratio, and the
+    standard deviation of its logarithm over operators, weighted by time."""
+
+    category: str
+    operators: int
+    ratio: float
+    deviation: float
 
 
 @dataclass(frozen=True, slots=True)
 class MovedOperator:
-    """An operator with its seconds on the other chip. `ratio` is that of the times (there / here),
-    `by_category` says that it is the ratio of its category."""
+    """An operator (`row` of `here.operators`) with its seconds on the other chip. `ratio` is there
+    over here, `deviation` the standard deviation of its logarithm."""
 
+    row: int
     here: OperatorTime
     seconds: float
     ratio: float
-    by_category: bool
+    deviation: float
+    basis: RatioBasis
 
 
 @dataclass(frozen=True, slots=True)
 class MovedProfile:
-    """A profile on another chip, in seconds of its kernels: `low` and `high` are the ends of the
-    80 % interval of `seconds`."""
+    """A profile on another chip or with changes, in seconds of its kernels: `low` and `high` are
+    the ends of the 80 % interval of `seconds`. `before` and `after` are the timelines."""
 
     device: Device
+    changes: ProfileChanges
     here: PredictedProfile
     there: PredictedProfile
     operators: tuple[MovedOperator, ...]
+    residuals: tuple[ClassResidual, ...]
     seconds: float
     low: float
     high: float
+    before: ProfileTimeline
+    after: ProfileTimeline
 
 
-def elsewhere(profile: Profile, here: PredictedProfile, device: Device) -> MovedProfile:
-    """`profile`, predicted as `here` on the chip that ran it, on `device`."""
-    there = predict(profile, device)
-    paired = {(one.name, one.sizes): one for one in there.operators}
-    ratios: dict[tuple[str, str], float] = {}
-    by_category: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for one in here.known:
-        other = paired.get((one.name, one.sizes))
-        if other is None or other.why_not or not one.predicted:
-            continue
-        ratio = other.predicted / one.predicted
-        ratios[one.name, one.sizes] = ratio
-        by_category[one.category].append((one.measured, one.measured * ratio))
-    every = [pair for pairs in by_category.values() for pair in pairs]
-    moved = []
-    for one in here.operators:
-        known = ratios.get((one.name, one.sizes))
-        ratio = known if known is not None else _ratio(by_category.get(one.category) or every)
-        moved.append(MovedOperator(one, one.measured * ratio, ratio, known is None))
+def elsewhere(
+    profile: Profile, here: PredictedProfile, device: Device, changes: ProfileChanges = UNCHANGED
+) -> MovedProfile:
+    """`profile`, predicted as `here` on the chip that ran it, on `device` with `changes`.
+
+    Raises MissingFact where nothing about an operator is known on both chips.
+    """
+    there = predict(profile, device, changes)
+    known: dict[int, tuple[float, float]] = {}
+    of_category: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row, (one, other) in enumerate(zip(here.operators, there.operators, strict=True)):
+        if not one.why_not and not other.why_not and one.predicted:
+            ratio = other.predicted / one.predicted
+            known[row] = (ratio, math.hypot(one.deviation, other.deviation))
+            of_category[one.category].append((one.measured, ratio))
+    for category, pairs in list(of_category.items()):
+        whole = sum(one.measured for one in here.operators if one.category == category)
+        if sum(time for time, _ in pairs) < _LEAST_SHARE * whole:
+            del of_category[category]
+    moved = [
+        _moved(row, one, known, of_category, here.device, device, changes)
+        for row, one in enumerate(here.operators)
+    ]
     seconds = sum(one.seconds for one in moved)
-    factor = _interval_factor(here, there)
+    factor = math.exp(_EIGHTY * _deviation(moved, seconds))
+    ratios = [one.ratio for one in moved]
+    durations = profile.launches.duration
+    times = [ratios[row] * durations[n] * 1e-9 for n, row in enumerate(here.rows)]
     return MovedProfile(
         device=device,
+        changes=changes,
         here=here,
         there=there,
         operators=tuple(sorted(moved, key=lambda one: -one.seconds)),
+        residuals=residuals(here.known),
         seconds=seconds,
         low=seconds / factor,
         high=seconds * factor,
+        before=measured(profile),
+        after=replay(profile, times, changes.host, graphs=changes.graphs),
     )
 
 
-def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    here = sum(first for first, _ in pairs)
-    return sum(second for _, second in pairs) / here if here else math.nan
+def residuals(known: Iterable[OperatorTime]) -> tuple[ClassResidual, ...]:
+    """Of the predicted operators by category, those of most time first."""
+    by_category: defaultdict[str, list[OperatorTime]] = defaultdict(list)
+    for one in known:
+        if one.predicted and one.measured:
+            by_category[one.category].append(one)
+    found = []
+    for category, ones in by_category.items():
+        weights = np.array([one.measured for one in ones])
+        logs = np.log([one.measured / one.predicted for one in ones])
+        mean = np.average(logs, weights=weights)
+        scatter = math.sqrt(float(np.average((logs - mean) ** 2, weights=weights)))
+        ratio = weights.sum() / sum(one.predicted for one in ones)
+        found.append((weights.sum(), ClassResidual(category, len(ones), float(ratio), scatter)))
+    return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
 
 
-def _interval_factor(here: PredictedProfile, there: PredictedProfile) -> float:
-    """Factor of the interval: the predictors' intervals on both chips, operators weighted by time.
-    Errors of one predictor do not average out over its operators, so none are divided."""
-    factors = [
-        (one.measured, math.log(one.high / one.low) / 2)
-        for answer in (here, there)
-        for one in answer.known
-        if one.low > 0
-    ]
-    if not factors:
-        return math.nan
-    weights, widths = np.array(factors).T
-    return math.exp(math.sqrt(2) * float(np.average(widths, weights=weights)))
+def _moved(
+    row: int,
+    one: OperatorTime,
+    known: Mapping[int, tuple[float, float]],
+    of_category: Mapping[str, Sequence[tuple[float, float]]],
+    here: Device,
+    there: Device,
+    changes: ProfileChanges,
+) -> MovedOperator:
+    if row in known:
+        ratio, deviation = known[row]
+        basis = RatioBasis.PREDICTED
+    elif one.category in of_category:
+        ratio, deviation = _of_category(of_category[one.category])
+        basis = RatioBasis.CATEGORY
+    else:
+        ratio, deviation = _of_chips(here, there)
+        ratio *= changes.factor(one.name, one.category)
+        basis = RatioBasis.CHIP
+    return MovedOperator(row, one, one.measured * ratio, ratio, deviation, basis)
 
 
-__all__ = ["MovedOperator", "MovedProfile", "elsewhere"]
+def _of_category(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """(ratio of the sums, deviation of the operators' ratios): one operator says little about
+    another."""
+    weights, ratios = np.array(pairs).T
+    ratio = float(np.average(ratios, weights=weights))
+    scatter = math.sqrt(float(np.average(np.log(ratios / ratio) ** 2, weights=weights)))
+    return ratio, math.hypot(scatter, _CHIP_DEVIATION)
+
+
+def _of_chips(here: Device, there: Device) -> tuple[float, float]:
+    """Between the ratios of memory bandwidth and of the fastest common matrix rate."""
+    if here.id == there.id:
+        return 1.0, _CHIP_DEVIATION
+    first, second = Chip.of(here), Chip.of(there)
+    memory = first.hbm / second.hbm
+    for dtype in _MATRIX:
+        try:
+            rates = [c.matrix_rate(dtype) * c.units * c.clock for c in (first, second)]
+        except MissingFact:
+            continue
+        matrix = rates[0] / rates[1]
+        between = abs(math.log(matrix / memory)) / 2
+        return math.sqrt(matrix * memory), math.hypot(between, _CHIP_DEVIATION)
+    return memory, _CHIP_DEVIATION
+
+
+def _deviation(moved: Sequence[MovedOperator], seconds: float) -> float:
+    """Of the logarithm of the total: errors of one category are the same for all its operators,
+    those of two categories independent."""
+    by_category: defaultdict[str, float] = defaultdict(float)
+    for one in moved:
+        by_category[one.here.category] += one.seconds * one.deviation
+    return math.hypot(*by_category.values()) / seconds if seconds else math.nan
+
+
+__all__ = [
+    "ClassResidual",
+    "MovedOperator",
+    "MovedProfile",
+    "RatioBasis",
+    "elsewhere",
+    "residuals",
+]

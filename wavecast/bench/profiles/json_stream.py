@@ -36,9 +36,9 @@ for _character, _value in (("{", 1), ("[", 1), ("}", -1), ("]", -1)):
 
 
 class ArrayReader:
-    """Reads `{…, "key": [ … ], …}`: `batches` gives the decoded elements, and `rest` afterwards the
-    object without the array. `damaged` counts elements that do not decode; `truncated`: the file
-    ends inside the array."""
+    """Reads `{…, "key": [ … ], …}`, or `[ … ]` alone: `batches` gives the decoded elements, and
+    `rest` afterwards the object without the array. `damaged` counts elements that do not decode;
+    `truncated`: the file ends inside the array."""
 
     def __init__(self, stream: IO[bytes], key: str) -> None:
         self._stream, self._key = stream, f'"{key}"'.encode()
@@ -72,6 +72,9 @@ class ArrayReader:
         """What precedes the elements, and the first bytes of them."""
         text = b""
         while True:
+            start = text.lstrip(b"\xef\xbb\xbf \t\r\n")
+            if start.startswith(b"["):
+                return b"", start[1:]
             at = text.find(self._key)
             opening = text.find(b"[", at) if at >= 0 else -1
             if opening >= 0 and not text[at + len(self._key) : opening].strip(b": \t\r\n"):
@@ -107,6 +110,8 @@ class ArrayReader:
     def _finish(self, head: bytes, tail: bytes) -> None:
         while more := self._read():
             tail += more
+        if not head:
+            return
         try:
             self.rest = _object(head + self._key + b": null" + tail)
         except _DAMAGED:

@@ -2,39 +2,53 @@
 
 An operator is the innermost one that launched kernels; its measured time is that of its kernels. It
 is predicted as `wavecast model` predicts a module's operators: from sizes, dtypes and strides, as
-PyTorch launches it. What cannot be predicted is listed with the reason and keeps its measured time.
+PyTorch launches it. Kernels without an operator, or whose operator cannot be predicted, are priced
+by their names and grids where these give the sizes. What cannot be predicted is listed with the
+reason and keeps its measured time.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from wavecast.arch.device import Device
-from wavecast.bench.profiles.kernel_names import recognise
-from wavecast.bench.profiles.profile import NONE, Profile, ProfiledOp
+from wavecast.bench.profiles.changes import UNCHANGED, ProfileChanges
+from wavecast.bench.profiles.groups import LaunchGroup, LaunchGroups
+from wavecast.bench.profiles.kernel_forms import form
+from wavecast.bench.profiles.kernel_names import short
+from wavecast.bench.profiles.kernel_sizes import operation
+from wavecast.bench.profiles.libraries import LibraryPrices
+from wavecast.bench.profiles.profile import NONE, Profile
 from wavecast.errors import MissingFact, MissingTool
+from wavecast.systems.sources.calls import ModuleGraph
+from wavecast.systems.sources.kernels import CallKernel, kernels
+from wavecast.systems.sources.part import KernelPart
+from wavecast.systems.sources.price import GraphPrices
 
 if TYPE_CHECKING:
-    from wavecast.systems.sources.calls import OperatorCall
+    pass
 
-NO_OPERATOR: Final = "no operator in the profile"
 _LISTED: Final = "float"
+_SD: Final = 2 * 1.2816
+"""Standard deviations between the ends of an 80 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """All calls of one operator with one set of sizes.
+    """All calls of one operator with one set of sizes, or launches of one kernel without an
+    operator; `by_name` says that the sizes are those of names and grids.
 
     `measured` is the time of their kernels in seconds, `predicted` with `low` and `high` that of as
-    many calls; `kernel` the library that is assumed, `category` by the names of the kernels.
-    `why_not` says why there is no prediction, and is empty otherwise.
+    many calls; `kernel` the library that is assumed, `form` what the name of the longest kernel
+    says about it, `category` by the names of the kernels. `why_not` says why there is no
+    prediction, and is empty otherwise.
     """
 
     name: str
@@ -50,6 +64,13 @@ class OperatorTime:
     flops: float = 0.0
     bytes: float = 0.0
     why_not: str = ""
+    form: str = ""
+    by_name: bool = False
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the logarithm of the predicted time; NaN without one."""
+        return math.log(self.high / self.low) / _SD if self.low > 0 else math.nan
 
     @property
     def in_interval(self) -> bool:
@@ -59,12 +80,14 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True)
 class PredictedProfile:
-    """The operators of a profile, longest first. `covered` is the share of the kernels' time that
-    is predicted."""
+    """The operators of a profile, longest first, in the same order on every device. `covered` is
+    the share of the kernels' time that is predicted, `rows` the number of the operator of every
+    launch."""
 
     device: Device
     operators: tuple[OperatorTime, ...]
     notes: tuple[str, ...] = ()
+    rows: Sequence[int] = ()
 
     @property
     def known(self) -> tuple[OperatorTime, ...]:
@@ -88,64 +111,37 @@ class PredictedProfile:
         return float(np.median(errors)) if errors else math.nan
 
 
-@dataclass(slots=True)
-class _Group:
-    """Calls of one operator: the kernels' seconds, and those of each call."""
+def predict(
+    profile: Profile, device: Device, changes: ProfileChanges = UNCHANGED
+) -> PredictedProfile:
+    """The operators of `profile` on `device`, with `changes` of their sizes and libraries.
 
-    measured: float = 0.0
-    calls: set[int] = field(default_factory=set)
-    categories: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-
-def predict(profile: Profile, device: Device) -> PredictedProfile:
-    """The operators of `profile` on `device`.
-
-    Raises MissingTool without PyTorch, which knows the operators.
+    Raises MissingTool without PyTorch where operators have sizes: it knows them.
     """
-    groups = _groups(profile)
-    listed = _common_type(profile, groups)
-    predictor = _Predictor(device, listed)
-    found = []
-    for number, group in groups.items():
-        chain = _chain(profile, number, group)
-        found.append(predictor.time(chain, group))
-    found.sort(key=lambda one: -one.measured)
-    notes = predictor.notes
-    if any("List" in profile.op_infos[number].dtypes for number in groups if number != NONE):
-        notes.append(f"tensors in lists have no dtype in the profile: taken as {listed}")
-    return PredictedProfile(device, tuple(found), tuple(notes))
+    found = LaunchGroups(profile)
+    predictor = _Predictor(profile, found, device, changes)
+    times: list[OperatorTime] = []
+    row_of: dict[tuple[tuple[int, int], int], int] = {}
+    for key, group in found.groups.items():
+        for time, part in predictor.times(group):
+            row_of |= {(key, number): len(times) for number in part.kernels}
+            times.append(time)
+    order = sorted(range(len(times)), key=lambda number: -times[number].measured)
+    position = {number: at for at, number in enumerate(order)}
+    infos = profile.launches.info
+    rows = [position[row_of[found.key(n), infos[n]]] for n in range(len(profile.launches))]
+    ordered = tuple(times[number] for number in order)
+    return PredictedProfile(device, ordered, tuple(predictor.notes), rows)
 
 
-def _groups(profile: Profile) -> dict[int, _Group]:
-    groups: defaultdict[int, _Group] = defaultdict(_Group)
-    launches = profile.launches
-    for info, op, duration in zip(launches.info, launches.op, launches.duration, strict=True):
-        group = groups[profile.ops.info[op] if op != NONE else NONE]
-        group.measured += duration * 1e-9
-        group.calls.add(op)
-        group.categories[recognise(profile.kernels[info].name).category] += duration
-    return dict(groups)
-
-
-def _chain(profile: Profile, number: int, group: _Group) -> list[ProfiledOp]:
-    """An operator and those around it that launch nothing else, from the innermost."""
-    if number == NONE:
-        return []
-    found = [profile.op_infos[number]]
-    parent = profile.ops.parent[min(group.calls)]
-    if parent != NONE:
-        found.append(profile.op_infos[profile.ops.info[parent]])
-    return found
-
-
-def _common_type(profile: Profile, groups: Mapping[int, _Group]) -> str:
+def _common_type(profile: Profile, groups: Iterable[LaunchGroup]) -> str:
     """The type of most floating-point tensors of the operators, by their time."""
-    times: defaultdict[str, float] = defaultdict(float)
-    for number, group in groups.items():
-        if number != NONE:
+    times: defaultdict[str, int] = defaultdict(int)
+    for group in groups:
+        if group.op != NONE:
             for name in ("c10::BFloat16", "c10::Half", "float"):
-                if f'"{name}"' in profile.op_infos[number].dtypes:
-                    times[name] += group.measured
+                if f'"{name}"' in profile.op_infos[group.op].dtypes:
+                    times[name] += group.nanoseconds
                     break
     return max(times, key=lambda name: times[name], default=_LISTED)
 
@@ -153,30 +149,59 @@ def _common_type(profile: Profile, groups: Mapping[int, _Group]) -> str:
 class _Predictor:
     """Predicts operators on one device; equal kernels once."""
 
-    def __init__(self, device: Device, listed: str) -> None:
+    def __init__(
+        self, profile: Profile, groups: LaunchGroups, device: Device, changes: ProfileChanges
+    ) -> None:
+        self._profile, self._groups, self._changes = profile, groups, changes
+        self._prices = GraphPrices(device)
+        self._libraries = LibraryPrices(device, changes.libraries)
+        self._listed = _common_type(profile, groups.groups.values())
+        self._batch = changes.batch_of(profile)
+
+    def times(self, group: LaunchGroup) -> list[tuple[OperatorTime, LaunchGroup]]:
+        """Of all calls of a group, whose operator is the first of its chain; a later one is priced
+        where PyTorch cannot make the first again. If none can be, the kernels of the group are
+        priced by their names, and those of each category together."""
+        why = "the calls that launched the kernels are not in the file"
+        if group.chain and any(info.sizes for info in group.chain):
+            found = self._by_operator(group)
+            if not found.why_not:
+                return [(self._scaled(found), group)]
+            why = found.why_not
+        elif group.chain:
+            why = f"{group.chain[0].name} has no sizes"
+        parts = self._groups.by_category(group)
+        return [(self._scaled(self._by_name(part, why)), part) for part in parts]
+
+    def _scaled(self, time: OperatorTime) -> OperatorTime:
+        factor = self._changes.factor(time.name, time.category)
+        if factor == 1 or time.why_not:
+            return time
+        ends = {name: factor * getattr(time, name) for name in ("predicted", "low", "high")}
+        return replace(time, **ends)
+
+    def _unpriced(self, group: LaunchGroup) -> OperatorTime:
+        longest = max(group.kernels, key=lambda number: group.kernels[number].nanoseconds)
+        kernel = self._profile.kernels[longest]
+        grid = "x".join(map(str, kernel.blocks)) if any(kernel.blocks) else ""
+        return OperatorTime(
+            name=group.chain[0].name if group.chain else short(kernel.name),
+            sizes="".join(group.chain[0].sizes.split()) if group.chain else grid,
+            count=group.count,
+            measured=group.nanoseconds * 1e-9,
+            category=self._groups.category(group),
+            form=form(kernel.name).text,
+        )
+
+    def _by_operator(self, group: LaunchGroup) -> OperatorTime:
         if find_spec("torch") is None:
             raise MissingTool("predicting a profile needs PyTorch", hint="pip install torch")
-        from wavecast.systems.sources.price import GraphPrices
-
-        self._prices = GraphPrices(device)
-        self._listed = listed
-
-    def time(self, chain: Sequence[ProfiledOp], group: _Group) -> OperatorTime:
-        """Of all calls of a group, whose operator is the first of `chain`; a later one is priced
-        where PyTorch cannot make the first again."""
-        category = max(group.categories, key=lambda name: group.categories[name])
-        name = chain[0].name if chain else NO_OPERATOR
-        sizes = "".join(chain[0].sizes.split()) if chain else ""
-        unknown = OperatorTime(
-            name=name, sizes=sizes, count=len(group.calls), measured=group.measured,
-            category=category,
-        )  # fmt: skip
-        if not chain:
-            return _because(unknown, "the calls that launched the kernels are not in the file")
         from wavecast.integrations.torch_graph.profiled import UnknownCall, calls
 
+        unknown = self._unpriced(group)
         why = ""
-        for info in chain:
+        for given in group.chain:
+            info = self._batch.changed(given)
             try:
                 made = calls(
                     info.name,
@@ -186,33 +211,41 @@ class _Predictor:
                     info.values,
                     listed=self._listed,
                 )
-                found = self._priced(unknown, made)
+                launched = kernels(ModuleGraph(given.name, tuple(made)))
+                found = self._priced(unknown, list(launched), group.count)
             except (UnknownCall, MissingFact) as error:
                 why = why or str(error)
                 continue
             if not found.why_not:
                 return found
             why = why or found.why_not
-        return _because(unknown, why)
+        return replace(unknown, why_not=why)
 
-    def _priced(self, given: OperatorTime, made: Sequence[OperatorCall]) -> OperatorTime:
-        from wavecast.systems.sources.calls import ModuleGraph
-        from wavecast.systems.sources.kernels import kernels
+    def _by_name(self, group: LaunchGroup, why: str) -> OperatorTime:
+        unknown = self._unpriced(group)
+        parts: list[CallKernel] = []
+        for number, share in group.kernels.items():
+            op = operation(self._profile.kernels[number])
+            if op is None:
+                return replace(unknown, why_not=f"{why}; names and grids do not give the sizes")
+            part = KernelPart("by name", op)
+            parts += [CallKernel(part, 0, "fused", "", "forward")] * share.count
+        found = self._priced(unknown, parts, 1)
+        return replace(found, by_name=not found.why_not)
 
-        times = self._prices.of(kernels(ModuleGraph(given.name, tuple(made))))
+    def _priced(
+        self, given: OperatorTime, launched: Sequence[CallKernel], count: int
+    ) -> OperatorTime:
+        times = self._prices.of(self._libraries.chosen(launched))
         if not times:
-            return _because(given, "no kernel is known to be launched by it")
+            return replace(given, why_not="no kernel is known to be launched by it")
         bounded = next((t.priced.bounded for t in times if t.priced.bounded), "")
         if bounded:
-            return _because(given, bounded)
-        count, longest = given.count, max(times, key=lambda time: time.seconds)
+            return replace(given, why_not=bounded)
+        longest = max(times, key=lambda time: time.seconds)
         works = [time.priced.node.op.work() for time in times]
-        return OperatorTime(
-            name=given.name,
-            sizes=given.sizes,
-            count=count,
-            measured=given.measured,
-            category=given.category,
+        return replace(
+            given,
             predicted=count * sum(time.seconds for time in times),
             low=count * sum(time.priced.low for time in times),
             high=count * sum(time.priced.high for time in times),
@@ -232,14 +265,9 @@ class _Predictor:
         if self._prices.by_bytes:
             names = ", ".join(sorted(self._prices.by_bytes))
             found.append(f"priced as element-wise kernels of the same bytes: {names}")
-        return found
+        if any("List" in info.dtypes for info in self._profile.op_infos.values):
+            found.append(f"tensors in lists have no dtype in the profile: taken as {self._listed}")
+        return [*found, *self._batch.notes]
 
 
-def _because(given: OperatorTime, why: str) -> OperatorTime:
-    return OperatorTime(
-        name=given.name, sizes=given.sizes, count=given.count, measured=given.measured,
-        category=given.category, why_not=why,
-    )  # fmt: skip
-
-
-__all__ = ["NO_OPERATOR", "OperatorTime", "PredictedProfile", "predict"]
+__all__ = ["OperatorTime", "PredictedProfile", "predict"]

@@ -7,7 +7,6 @@ kernels, so kernels and operators are columns; names and shapes, which repeat, a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -203,11 +202,6 @@ class Profile:
     rank: int = 0
     notes: list[str] = field(default_factory=list)
     damaged: int = 0
-
-    @property
-    def names(self) -> Sequence[ProfiledKernel]:
-        """The kernels, by number."""
-        return self.kernels.values
 
 
 __all__ = [

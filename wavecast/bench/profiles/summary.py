@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ HOST, SYNCHRONISATION, DEPENDENCY, UNKNOWN = (
     "the stream waited",
     "not known",
 )
-_WAITS: Final = ("Synchronize", "synchronize")
+_WAITS: Final = ("Synchronize", "synchronize", "MemcpyWithStream")
 _SHORTEST: Final = 1_000
 """Nanoseconds between two kernels that count as one launch after the other, not as idle."""
 
@@ -88,6 +88,11 @@ def summarise(profile: Profile) -> ProfileSummary:
     return summary
 
 
+def waits_for_device(call: str) -> bool:
+    """Whether the host waits for the device in a call of the runtime."""
+    return any(word in call for word in _WAITS)
+
+
 def module_of(profile: Profile, launch: int) -> str:
     """The path of the module that launched a kernel, without the numbers of layers: layers that are
     alike are one row. Empty where it is not known."""
@@ -105,10 +110,10 @@ def _op(profile: Profile, launch: int) -> str:
     return profile.op_infos[profile.ops.info[op]].name if op != NONE else ""
 
 
-Key = Hashable
+Key = TypeVar("Key", bound=Hashable)
 
 
-def _grouped(profile: Profile, key: Callable[[int], Key]) -> dict:  # type: ignore[type-arg]
+def _grouped(profile: Profile, key: Callable[[int], Key]) -> dict[Key, TimeShare]:
     found: defaultdict[Key, TimeShare] = defaultdict(TimeShare)
     for number, duration in enumerate(profile.launches.duration):
         found[key(number)].add(duration)
@@ -119,9 +124,11 @@ Intervals = NDArray[np.int64]
 
 
 def _of(activities: Activities, device: int) -> tuple[NDArray[np.int64], Intervals]:
-    mine = np.flatnonzero(np.asarray(activities.device) == device)
-    start = np.asarray(activities.start)[mine]
-    return mine, np.stack([start, start + np.asarray(activities.duration)[mine]], axis=1)
+    """(numbers of the activities of a device, their intervals)."""
+    mine = np.flatnonzero(np.asarray(activities.device, dtype=np.int64) == device)
+    start = np.asarray(activities.start, dtype=np.int64)[mine]
+    duration = np.asarray(activities.duration, dtype=np.int64)[mine]
+    return mine, np.stack([start, start + duration], axis=1)
 
 
 def union(intervals: Intervals) -> Intervals:
@@ -141,7 +148,7 @@ def _length(intervals: Intervals) -> int:
 
 def _device(profile: Profile, device: int, names: list[KernelName]) -> DeviceSummary:
     numbers, kernels = _of(profile.launches, device)
-    _, copies = _of(profile.copies, device)
+    copied, copies = _of(profile.copies, device)
     infos = np.asarray(profile.launches.info)[numbers]
     collective = np.array([names[i].category == "collective" for i in infos.tolist()], dtype=bool)
     busy = union(np.concatenate([kernels, copies]))
@@ -158,18 +165,32 @@ def _device(profile: Profile, device: int, names: list[KernelName]) -> DeviceSum
         collectives=communicated,
         exposed=exposed,
         overlapped=communicated - exposed,
-        idle=_idle(profile, numbers, kernels, busy),
+        idle=_idle(
+            profile,
+            np.concatenate([kernels[:, 0], copies[:, 0]]),
+            np.concatenate(
+                [_correlations(profile.launches, numbers), _correlations(profile.copies, copied)]
+            ),
+            busy,
+        ),
     )
 
 
-def _idle(
-    profile: Profile, numbers: NDArray[np.int64], kernels: Intervals, busy: Intervals
-) -> dict[str, int]:
-    """Gaps by their cause.
+def _correlations(activities: Activities, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(activities.correlation, dtype=np.int64)[numbers]
 
-    Up to the end of the call that launched the next kernel, the host was late: it waited for the
-    device if a synchronising call ended in the gap, and else computed. What remains is a wait of
-    the stream. The cause is not known where the launching call is not in the profile.
+
+def _idle(
+    profile: Profile,
+    starts: NDArray[np.int64],
+    correlations: NDArray[np.int64],
+    busy: Intervals,
+) -> dict[str, int]:
+    """Gaps by their cause; `starts` and `correlations` are those of all kernels and copies.
+
+    Up to the end of the call that launched the next kernel or copy, the host was late: it waited
+    for the device if a synchronising call ended in the gap, and else computed. What remains is a
+    wait of the stream. The cause is not known where the launching call is not in the profile.
     """
     causes: defaultdict[str, int] = defaultdict(int)
     if len(busy) < 2:
@@ -185,20 +206,16 @@ def _idle(
             for info, start, duration in zip(
                 profile.calls.info, profile.calls.start, profile.calls.duration, strict=True
             )
-            if any(word in profile.call_names[info] for word in _WAITS)
+            if waits_for_device(profile.call_names[info])
         ),
         dtype=np.int64,
     )
-    order = np.argsort(kernels[:, 0], kind="stable")
-    starts = kernels[order, 0]
+    order = np.argsort(starts, kind="stable")
+    starts, correlations = starts[order], correlations[order]
     for begin, end in zip(busy[:-1, 1].tolist(), busy[1:, 0].tolist(), strict=True):
         if end - begin < _SHORTEST:
             continue
-        at = int(np.searchsorted(starts, end))
-        correlation = NONE
-        if at < len(starts) and starts[at] == end:
-            correlation = profile.launches.correlation[int(numbers[order[at]])]
-        call = launched.get(correlation)
+        call = launched.get(int(correlations[np.searchsorted(starts, end)]))
         if call is None:
             causes[UNKNOWN] += end - begin
             continue
@@ -217,4 +234,5 @@ __all__ = [
     "module_of",
     "summarise",
     "union",
+    "waits_for_device",
 ]

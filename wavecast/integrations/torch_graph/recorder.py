@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from wavecast.dtypes import Spelling, lookup
+from wavecast.integrations.torch_graph.functions import FunctionMode
 from wavecast.systems.sources.calls import OperatorCall, TensorSizes
 
 _NAMESPACES_LEFT_OUT = ("prim", "profiler", "prims_only")
@@ -156,7 +156,7 @@ class OperatorRecorder(TorchDispatchMode):
         return str(value)
 
 
-class GpuChoices(TorchFunctionMode):
+class GpuChoices(FunctionMode):
     """Has functions take the operators that PyTorch chooses on a GPU, instead of the CPU's:
     fused attention and the fused RMS norm."""
 
@@ -165,15 +165,8 @@ class GpuChoices(TorchFunctionMode):
         self.notes: set[str] = set()
         self._recorder = recorder
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        del types
-        named = dict(kwargs or {})
+    def call(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """`func`, or the operator of a GPU instead of it."""
         if func is torch.nn.functional.scaled_dot_product_attention:
             return self.attention(func, *args, **named)
         if func is torch.nn.functional.rms_norm:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from wavecast.errors import CaptureError, InputError, UnknownName, UsageError, WavecastError
 from wavecast.integrations.torch_cpu.mode import CudaOnCpu
+from wavecast.integrations.torch_graph.functions import FunctionMode
 from wavecast.integrations.torch_graph.module import module_graph
 from wavecast.integrations.triton.program import ending
 from wavecast.systems.sources.calls import ModuleGraph
@@ -52,7 +52,7 @@ def script_graph(
         return module_graph(module, inputs, train=train, optimizer=optimizer, name=name)
 
 
-class _WithoutValues(TorchFunctionMode):
+class _WithoutValues(FunctionMode):
     """Makes tensors on the device meta, but for those whose values a constructor may need:
     `tensor`, `arange`, `linspace`."""
 
@@ -63,15 +63,7 @@ class _WithoutValues(TorchFunctionMode):
         }
     )
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        del types
-        named = dict(kwargs or {})
+    def call(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if func in self._MAKERS:
             named["device"] = "meta"
             named.pop("generator", None)

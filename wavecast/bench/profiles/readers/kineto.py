@@ -29,6 +29,8 @@ _CALLS: Final = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
 _KERNELS: Final = frozenset({"kernel"})
 _COPIES: Final = frozenset({"gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _OPS: Final = frozenset({"cpu_op", "operator"})
+_NAMED_STREAMS: Final = 1 << 20
+"""The first number of streams that have names instead of numbers."""
 _MODULE: Final = "nn.Module: "
 _IN_WORK_ITEMS: Final = "hipExtModuleLaunchKernel"
 
@@ -76,7 +78,11 @@ _NO_ARGUMENTS: Final = _Arguments()
 
 
 def recognise(head: bytes) -> bool:
-    """A Chrome trace, by its first bytes: metadata that precedes the events can be long."""
+    """A Chrome trace, by its first bytes: metadata that precedes the events can be long. The array
+    of events can be all of it."""
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"["):
+        return b'"ph"' in start
     return any(word in head for word in (b'"traceEvents"', b'"deviceProperties"'))
 
 
@@ -157,9 +163,8 @@ class _Collector:
             return
         given, profile = event.args or _NO_ARGUMENTS, self.profile
         device = _number(given.device if given.device is not None else event.pid)
-        key = given.stream if given.stream is not None else event.tid
-        stream = self._streams.setdefault(key, _number(key) if _number(key) >= 0 else 1 << 20)
-        correlation = NONE if given.correlation is None else given.correlation
+        stream = self._stream(given.stream if given.stream is not None else event.tid)
+        correlation = given.correlation or NONE
         if not kernel:
             number = profile.copy_names.number(event.name)
             profile.copies.add(number, device, stream, *times, correlation)
@@ -201,7 +206,7 @@ class _Collector:
         if times is None:
             return
         given, profile = event.args or _NO_ARGUMENTS, self.profile
-        correlation = NONE if given.correlation is None else given.correlation
+        correlation = given.correlation or NONE
         number = profile.call_names.number(event.name)
         profile.calls.add(number, self._thread(event), *times, correlation)
 
@@ -211,6 +216,16 @@ class _Collector:
             return
         number = self.profile.modules.number(event.name.removeprefix(_MODULE))
         self.profile.module_calls.add(number, self._thread(event), *times)
+
+    def _stream(self, key: object) -> int:
+        """The number of a stream; streams with names follow the numbered ones."""
+        number = self._streams.get(key)
+        if number is None:
+            number = _number(key)
+            if number < 0:
+                number = _NAMED_STREAMS + len(self._streams)
+            self._streams[key] = number
+        return number
 
     def _thread(self, event: _Event) -> int:
         return self._threads.setdefault((event.pid, event.tid), len(self._threads))

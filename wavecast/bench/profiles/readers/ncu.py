@@ -78,10 +78,10 @@ def read(stream: IO[bytes]) -> Profile:
         }
         capability = (row.get("CC") or "").replace(".", "")
         profile.devices[device] = ProfiledDevice(target=f"sm_{capability}" if capability else "")
+    if not len(profile.launches):
+        raise InputError(f"no launch has a time ({_TIME[0]})", hint="ncu --set full has it")
     if untimed:
         profile.notes.append(f"{count(untimed, 'launch', 'launches')} without a time, left out")
-    if not len(profile.launches):
-        raise InputError(f"no launch has the metric {_TIME[0]}", hint="ncu --set full has it")
     return profile
 
 

@@ -11,7 +11,7 @@ from typing import IO, Final
 import msgspec
 
 from wavecast.bench.profiles.json_stream import read_whole
-from wavecast.bench.profiles.profile import Profile, ProfiledDevice, ProfiledKernel
+from wavecast.bench.profiles.profile import NONE, Profile, ProfiledDevice, ProfiledKernel
 from wavecast.bench.profiles.readers.sizes import blocks
 from wavecast.errors import InputError
 from wavecast.wording import count
@@ -150,7 +150,7 @@ def _process(profile: Profile, process: _Process) -> None:
                 record.stream_id.handle or launch.queue_id.handle,
                 record.start_timestamp,
                 record.end_timestamp - record.start_timestamp,
-                record.correlation_id.internal,
+                record.correlation_id.internal or NONE,
             )
         except ValueError:
             profile.damaged += 1
@@ -162,7 +162,7 @@ def _process(profile: Profile, process: _Process) -> None:
                 copy.stream_id.handle,
                 copy.start_timestamp,
                 copy.end_timestamp - copy.start_timestamp,
-                copy.correlation_id.internal,
+                copy.correlation_id.internal or NONE,
             )
         except ValueError:
             profile.damaged += 1

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from wavecast.bench.profiles.profile import (
+    NONE,
     Activities,
     HostCalls,
     Names,
@@ -34,18 +35,34 @@ def recognise(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
+def has_rocpd(path: Path) -> bool:
+    """Whether a database has dispatches of rocprofv3."""
+    try:
+        with closing(_open(path)) as db:
+            return any(name.startswith(_ROCPD) for name in _tables(db))
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Read only: neither the database nor its journal is touched."""
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
+
+
+def _tables(db: sqlite3.Connection) -> list[str]:
+    """Without views, which can have rows without end."""
+    found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [str(name) for (name,) in found]
+
+
 def read(path: Path) -> Profile:
     """The kernels, copies and runtime calls of a database.
 
     Raises InputError where it is damaged or not of a profiler that is known.
     """
     try:
-        with closing(
-            sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
-        ) as db:
-            # Views can have rows without end.
-            found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            tables = [str(name) for (name,) in found]
+        with closing(_open(path)) as db:
+            tables = _tables(db)
             if _NSYS in tables:
                 return _nsys(db, tables)
             suffixes = [t.removeprefix(_ROCPD) for t in tables if t.startswith(_ROCPD)]
@@ -76,9 +93,15 @@ def _between(start: Any, end: Any) -> Any:
     return end - start if isinstance(start, int) and isinstance(end, int) else None
 
 
+def _columns(db: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]) for row in db.execute(f'PRAGMA table_info("{table}")')}
+
+
 def _rows(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Rows of a table; None for columns that it lacks."""
-    present = {str(row[1]) for row in db.execute(f'PRAGMA table_info("{table}")')}
+    """Rows of a table, none of one that is absent; None for columns that it lacks."""
+    present = _columns(db, table)
+    if not present:
+        return
     chosen = ", ".join(f'"{c}"' if c in present else "NULL" for c in columns)
     for row in db.execute(f'SELECT {chosen} FROM "{table}"'):
         yield dict(zip(columns, row, strict=True))
@@ -160,12 +183,33 @@ def _rocpd_process(
 # --- Nsight Systems ------------------------------------------------------------------------------
 
 
+_PROCESS: Final = -(1 << 24)
+"""Bits of `globalTid` that are the process: the others are the thread."""
+
+
+class _Correlations:
+    """Numbers that a launch shares with its call. Every process counts from 1; `several` is false
+    where the file does not say of which process a launch is."""
+
+    def __init__(self, several: bool) -> None:
+        self._several = several
+        self._numbers: Names[tuple[int, int]] = Names()
+
+    def of(self, process: Any, correlation: Any) -> int:
+        """NONE without a correlation."""
+        number = _whole(correlation)
+        if not number:
+            return NONE
+        return self._numbers.number((_whole(process) if self._several else 0, number))
+
+
 def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
     profile = Profile("Nsight Systems")
+    correlations = _Correlations("globalPid" in _columns(db, _NSYS))
     strings = _strings(db, "StringIds", "value")
     columns = (
-        "start", "end", "deviceId", "streamId", "correlationId", "demangledName", "shortName",
-        "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+        "start", "end", "deviceId", "streamId", "globalPid", "correlationId", "demangledName",
+        "shortName", "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
         "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread",
     )  # fmt: skip
     for row in _rows(db, _NSYS, columns):
@@ -179,13 +223,15 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
             lds_bytes=shared,
             scratch_bytes=_whole(row["localMemoryPerThread"]),
         )
-        _add(profile, profile.launches, profile.kernels.number(info), *_activity(row))
+        number = profile.kernels.number(info)
+        _add(profile, profile.launches, number, *_activity(row, correlations))
     for kind in ("MEMCPY", "MEMSET"):
         table = f"CUPTI_ACTIVITY_KIND_{kind}"
         if table in tables:
-            for row in _rows(db, table, ("start", "end", "deviceId", "streamId", "correlationId")):
+            columns = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId")
+            for row in _rows(db, table, columns):
                 name = profile.copy_names.number(kind.capitalize())
-                _add(profile, profile.copies, name, *_activity(row))
+                _add(profile, profile.copies, name, *_activity(row, correlations))
     calls = "CUPTI_ACTIVITY_KIND_RUNTIME"
     if calls in tables:
         for row in _rows(db, calls, ("start", "end", "globalTid", "correlationId", "nameId")):
@@ -194,7 +240,7 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
                 profile.call_names.number(str(strings.get(row["nameId"], "call"))),
                 row["globalTid"] or 0,
                 *(row["start"], _between(row["start"], row["end"])),
-                row["correlationId"] or 0,
+                correlations.of(_whole(row["globalTid"]) & _PROCESS, row["correlationId"]),
             )
     if "TARGET_INFO_GPU" in tables:
         columns = ("id", "name", "smCount", "totalMemory", "computeMajor", "computeMinor")
@@ -209,13 +255,13 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
     return profile
 
 
-def _activity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _activity(row: Mapping[str, Any], correlations: _Correlations) -> tuple[Any, ...]:
     """Device, stream, start, duration and correlation of a row of Nsight Systems."""
     return (
         *(row["deviceId"], row["streamId"]),
         *(row["start"], _between(row["start"], row["end"])),
-        row["correlationId"] or 0,
+        correlations.of(row["globalPid"], row["correlationId"]),
     )
 
 
-__all__ = ["MAGIC", "read", "recognise"]
+__all__ = ["MAGIC", "has_rocpd", "read", "recognise"]

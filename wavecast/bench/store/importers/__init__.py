@@ -16,7 +16,7 @@ FORMATS: Final[dict[str, str]] = {
     "pytest-benchmark": "pytest-benchmark: --benchmark-json, .benchmarks/",
     "google-benchmark": "Google Benchmark: --benchmark_out_format=json",
     "aiter": "AITER: CSV files of tuned GEMM and MoE kernels",
-    "rocprofv3": "rocprofv3 --kernel-trace --output-format csv",
+    "rocprofv3": "rocprofv3 and rocprof-compute: CSV",
     "rocpd": "rocprofv3's SQLite database",
     "ncu": "Nsight Compute: ncu --csv, details or raw page",
     "chrome-trace": "torch.profiler: export_chrome_trace, .json or .json.gz",

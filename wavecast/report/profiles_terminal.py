@@ -1,139 +1,43 @@
-"""Profiles as text and JSON: where the time of a run went."""
+"""Profiles as text: where the time of a run went."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.profiles.kernel_names import recognise, short
-from wavecast.documents import base
-from wavecast.documents.profile import (
-    MovedProfileJson,
-    OperatorTimeJson,
-    PredictedProfileJson,
-    ProfiledDeviceJson,
-    ProfiledKernelJson,
-    ProfileDocument,
-    ProfileRankJson,
-    TimeShareJson,
+from wavecast.bench.profiles.counters import (
+    CounterFigure,
+    CounterUnit,
+    by_kernel,
+    known_figures,
 )
+from wavecast.bench.profiles.critical import critical_path
+from wavecast.bench.profiles.elsewhere import RatioBasis
+from wavecast.bench.profiles.kernel_forms import form
+from wavecast.bench.profiles.kernel_names import short
+from wavecast.bench.profiles.ranks import skew
 from wavecast.report import units
 from wavecast.report.terminal_text import safe
-from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.bench.profiles.answer import ProfileAnswer
+    from wavecast.bench.profiles.comparison import ProfileComparison
+    from wavecast.bench.profiles.critical import CriticalPath
     from wavecast.bench.profiles.elsewhere import MovedProfile
+    from wavecast.bench.profiles.findings import ProfileFinding
     from wavecast.bench.profiles.predicted import PredictedProfile
     from wavecast.bench.profiles.summary import DeviceSummary, TimeShare
 
 _ROWS: Final = {"brief": 5, "normal": 12, "full": 1 << 30}
 _NANO: Final = 1e-9
 _UNKNOWN: Final = "(not known)"
-
-
-def document(answers: Sequence[ProfileAnswer]) -> dict[str, Any]:
-    """The profiles as plain dicts, lists, strings and numbers."""
-    return base.values(
-        ProfileDocument(wavecast=__version__, ranks=[_rank(answer) for answer in answers])
-    )
-
-
-def dumps(answers: Sequence[ProfileAnswer]) -> str:
-    """The document as JSON text."""
-    return base.dumps(document(answers), indent=2)
-
-
-def _rank(answer: ProfileAnswer) -> ProfileRankJson:
-    profile, summary = answer.profile, answer.summary
-    return ProfileRankJson(
-        path=str(answer.path),
-        tool=profile.tool,
-        rank=profile.rank,
-        seconds=summary.kernel_time * _NANO,
-        devices=[_device_json(answer, device) for device in summary.devices],
-        categories=_shares(summary.by_category),
-        libraries=_shares(summary.by_library),
-        operators=_shares(summary.by_op),
-        modules=_shares(summary.by_module),
-        kernels=[_kernel_json(answer, number) for number in summary.by_kernel],
-        predicted=_predicted_json(answer.predicted) if answer.predicted else None,
-        elsewhere=[_moved_json(moved) for moved in answer.moved],
-        notes=list(answer.notes),
-    )
-
-
-def _predicted_json(predicted: PredictedProfile) -> PredictedProfileJson:
-    error = predicted.median_error
-    return PredictedProfileJson(
-        chip=predicted.device.id,
-        covered=predicted.covered,
-        median_error=error if math.isfinite(error) else None,
-        operators=[OperatorTimeJson.of(one) for one in predicted.operators],
-    )
-
-
-def _moved_json(moved: MovedProfile) -> MovedProfileJson:
-    return MovedProfileJson(
-        chip=moved.device.id,
-        seconds=moved.seconds,
-        low=moved.low,
-        high=moved.high,
-        speedup=moved.here.measured / moved.seconds,
-        operators=[
-            TimeShareJson(name=one.here.name, count=one.here.count, seconds=one.seconds)
-            for one in moved.operators
-        ],
-    )
-
-
-def _shares(found: Mapping[str, TimeShare]) -> list[TimeShareJson]:
-    return [
-        TimeShareJson(name=name, count=share.count, seconds=share.nanoseconds * _NANO)
-        for name, share in found.items()
-    ]
-
-
-def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDeviceJson:
-    given = answer.profile.devices.get(device.device)
-    return ProfiledDeviceJson(
-        number=device.device,
-        name=given.name if given else "",
-        chip=answer.chip(device.device),
-        span=device.span * _NANO,
-        busy=device.busy * _NANO,
-        kernels=device.kernels,
-        collectives=device.collectives * _NANO,
-        exposed=device.exposed * _NANO,
-        idle={cause: time * _NANO for cause, time in device.idle.items()},
-    )
-
-
-def _kernel_json(answer: ProfileAnswer, number: int) -> ProfiledKernelJson:
-    kernel, share = answer.profile.kernels[number], answer.summary.by_kernel[number]
-    name = recognise(kernel.name)
-    return ProfiledKernelJson(
-        name=kernel.name,
-        library=name.library,
-        category=name.category,
-        count=share.count,
-        seconds=share.nanoseconds * _NANO,
-        blocks=list(kernel.blocks),
-        threads=list(kernel.threads),
-        registers=kernel.registers,
-        lds_bytes=kernel.lds_bytes,
-        scratch_bytes=kernel.scratch_bytes,
-    )
-
-
-# --- text ----------------------------------------------------------------------------------------
 
 
 def render(answers: Sequence[ProfileAnswer], console: Console, *, detail: str = "normal") -> None:
@@ -159,6 +63,7 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     )
     for device in summary.devices:
         _device(answer, device, console)
+        _critical(critical_path(profile, device.device), console)
     total = max(1, summary.kernel_time)
     _section(console, "by category", summary.by_category, total, rows)
     _section(console, "by library", summary.by_library, total, rows)
@@ -167,8 +72,10 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     if any(summary.by_module):
         _section(console, "by module", summary.by_module, total, rows)
     _kernels(answer, console, rows)
+    _counters(answer, console, rows)
     if answer.predicted:
         _operators(answer.predicted, console, rows)
+    _findings(answer.findings, console, rows)
     for moved in answer.moved:
         _moved(moved, console, rows)
     for note in answer.notes:
@@ -194,6 +101,23 @@ def _device(answer: ProfileAnswer, device: DeviceSummary, console: Console) -> N
             f"{device.exposed / max(1, device.collectives):.0%} with nothing else running"
         )
     console.print(text)
+
+
+def _critical(found: CriticalPath, console: Console) -> None:
+    whole = max(1, found.length)
+    parts = ", ".join(f"{name} {time / whole:.1%}" for name, time in found.parts.items() if time)
+    console.print(Text(f"    critical path: {parts}"))
+
+
+def _findings(found: Sequence[ProfileFinding], console: Console, rows: int) -> None:
+    if not found:
+        return
+    table = _table(("  saves", "right"), ("could be faster", "left"), ("what to do", "left"))
+    for one in found[:rows]:
+        what = Text(safe(_shortened(one.what, 60))).append(f": {safe(one.evidence)}", "dim")
+        table.add_row(units.seconds(one.nanoseconds * _NANO), what, one.advice)
+    console.print()
+    console.print(table)
 
 
 def _table(*columns: tuple[str, str]) -> Table:
@@ -254,11 +178,37 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
             f"{share.count:,}",
             f"{blocks:,}" if blocks else units.UNKNOWN,
             str(kernel.registers) if kernel.registers else units.UNKNOWN,
-            safe(_shortened(short(kernel.name))),
+            _with_form(short(kernel.name), form(kernel.name).text),
         )
     _kernel_rest(table, list(summary.by_kernel.values())[rows:], total)
     console.print()
     console.print(table)
+
+
+def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
+    """Figures of hardware counters, next to the least bytes where operators are predicted."""
+    profile = answer.profile
+    counted = {number: one.figures() for number, one in by_kernel(profile).items()}
+    counted = {number: figures for number, figures in counted.items() if figures}
+    if not counted:
+        return
+    shown = [one for one in known_figures() if any(one.name in f for f in counted.values())]
+    columns = [(one.name, "right") for one in shown]
+    table = _table(*columns, ("kernel", "left"))
+    for number, figures in list(counted.items())[:rows]:
+        cells = [_counter_text(one, figures.get(one.name)) for one in shown]
+        table.add_row(*cells, safe(_shortened(short(profile.kernels[number].name), 80)))
+    console.print()
+    console.print(table)
+
+
+def _counter_text(figure: CounterFigure, value: float | None) -> str:
+    """A figure in its unit."""
+    if value is None:
+        return units.UNKNOWN
+    if figure.unit is CounterUnit.SHARE:
+        return f"{value:.0%}"
+    return units.size(value) if figure.unit is CounterUnit.BYTES else units.significant(value)
 
 
 def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
@@ -280,7 +230,7 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
         ("operator", "left"),
     )
     for one in predicted.operators[:rows]:
-        name = f"{one.name} {_shortened(one.sizes, 60)}"
+        name = f"{one.name} {_shortened(one.sizes, 48)}"
         if one.why_not:
             why = Text(f"{safe(name)}: {safe(one.why_not)}", style="dim")
             table.add_row(units.seconds(one.measured), "–", "–", "–", f"{one.count:,}", "", why)
@@ -305,14 +255,23 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
 def _moved(moved: MovedProfile, console: Console, rows: int) -> None:
     here = moved.here
     console.print()
+    title = f"  on {moved.device.id}" + (f", {moved.changes.text}" if moved.changes.text else "")
     console.print(
         Text.assemble(
-            (f"  on {moved.device.id}  ", "bold"),
+            (f"{safe(title)}  ", "bold"),
             f"kernels take {units.seconds(moved.seconds)} "
             f"({units.seconds(moved.low)}–{units.seconds(moved.high)}), "
-            f"{here.measured / moved.seconds:.2f} x the speed of {here.device.id}",
+            f"{here.measured / moved.seconds:.2f} x the speed of {here.device.id}; from the first "
+            f"to the last {units.seconds(moved.after.span * _NANO)}, measured "
+            f"{units.seconds(moved.before.span * _NANO)}",
         )
     )
+    left = ", ".join(
+        f"{one.category} {one.ratio:.2f} ± {one.deviation:.0%}" for one in moved.residuals
+    )
+    if left:
+        text = f"  measured over predicted here, carried over: {left}"
+        console.print(Text(text, style="dim"))
     table = _table(
         (f"  {here.device.id}", "right"),
         (moved.device.id, "right"),
@@ -320,14 +279,69 @@ def _moved(moved: MovedProfile, console: Console, rows: int) -> None:
         ("operator", "left"),
     )
     for one in moved.operators[:rows]:
-        name = f"{one.here.name} {_shortened(one.here.sizes, 60)}"
+        name = f"{one.here.name} {_shortened(one.here.sizes, 48)}"
         table.add_row(
             units.seconds(one.here.measured),
             units.seconds(one.seconds),
             f"{1 / one.ratio:.2f}" if one.ratio else "–",
-            safe(name) + (" (as its category)" if one.by_category else ""),
+            safe(name) + ("" if one.basis is RatioBasis.PREDICTED else f" ({one.basis.value})"),
         )
     console.print(table)
+
+
+def comparison(
+    found: ProfileComparison, names: tuple[str, str], console: Console, *, detail: str = "normal"
+) -> None:
+    """Print two profiles, matched by operator and module. `names` are those of their files."""
+    rows = _ROWS[detail]
+    totals = found.totals
+    console.print(Rule(Text(safe(f"{names[0]} against {names[1]}"), "bold cyan"), align="left"))
+    console.print(
+        f"kernels take {units.seconds(totals[0] * _NANO)} and {units.seconds(totals[1] * _NANO)} "
+        f"({totals[1] / max(1, totals[0]):.2f} x); {found.matched[0]:.1%} and "
+        f"{found.matched[1]:.1%} are in operators that both have"
+    )
+    table = _table(
+        ("  first", "right"), ("second", "right"), ("ratio", "right"), ("by category", "left")
+    )
+    for name, (first, second) in found.by_category().items():
+        table.add_row(*_sides(first, second), name)
+    console.print()
+    console.print(table)
+    sides = (("  first", "right"), ("second", "right"), ("ratio", "right"))
+    table = _table(*sides, ("by category", "left"))
+    for name, (first, second) in found.by_category().items():
+        table.add_row(*_sides(first, second), name)
+    console.print()
+    console.print(table)
+    table = _table(*sides, ("launches", "right"), ("operator and module", "left"))
+    for row in found.rows[:rows]:
+        first, second = row.first.share, row.second.share
+        text = f"{row.op or f'({row.category})'} {row.module}"
+        table.add_row(
+            *_sides(first.nanoseconds, second.nanoseconds),
+            f"{first.count:,} / {second.count:,}",
+            _with_form(text, row.form),
+        )
+    left = found.rows[rows:]
+    if left:
+        sums = (
+            sum(row.first.share.nanoseconds for row in left),
+            sum(row.second.share.nanoseconds for row in left),
+        )
+        table.add_row(*_sides(*sums), "", Text(f"{len(left):,} more", style="dim"))
+    console.print()
+    console.print(table)
+
+
+def _sides(first: int, second: int) -> tuple[str, str, str]:
+    ratio = f"{second / first:.2f}" if first and second else "–"
+    times = [units.seconds(time * _NANO) if time else "–" for time in (first, second)]
+    return times[0], times[1], ratio
+
+
+def _with_form(name: str, text: str) -> Text:
+    return Text.assemble(safe(_shortened(name, 100)), (f"  {safe(text)}", "dim"))
 
 
 def _shortened(name: str, longest: int = 120) -> str:
@@ -356,6 +370,15 @@ def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
                 safe(Path(answer.path).name),
             )
     console.print(table)
+    found = skew([answer.profile for answer in answers])
+    if found:
+        rank, waited = found.slowest, found.waited
+        console.print(
+            f"  rank {rank} is the slowest: it came last to {found.last_in[rank]:,} of "
+            f"{units.plural(len(found.collectives), 'collective')}; the others waited up to "
+            f"{units.seconds(max(waited.values()) * _NANO)} longer in them; half of them have a "
+            f"skew above {units.seconds(found.median_skew * _NANO)}"
+        )
 
 
-__all__ = ["document", "dumps", "render"]
+__all__ = ["comparison", "render"]

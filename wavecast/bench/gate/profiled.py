@@ -1,0 +1,50 @@
+"""Figures of a profile that a gate judges: the time of all kernels, and of each category."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from wavecast.arch import Device
+from wavecast.bench.gate.guards import Guard
+from wavecast.bench.gate.scripts import EnvironmentOf
+from wavecast.bench.profiles.chips import chips
+from wavecast.bench.profiles.reading import read
+from wavecast.bench.profiles.summary import summarise
+from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Figure
+from wavecast.errors import NothingAnalysed, UsageError
+
+ALL = "all"
+
+
+def profile_records(
+    guard: Guard, device: Device, root: Path, environment_of: EnvironmentOf
+) -> tuple[BenchRecord, ...]:
+    """Records named `FILE:all` and `FILE:CATEGORY`, with seconds.
+
+    Raises InputError for a file that cannot be read, NothingAnalysed without kernels, UsageError
+    where the file is of another chip.
+    """
+    profile = read(root / guard.name)
+    summary = summarise(profile)
+    if not summary.kernel_time:
+        raise NothingAnalysed(f"{guard.name} has no kernel times")
+    for given in profile.devices.values():
+        known = [chip.id for chip in chips(given)]
+        if known and device.id not in known:
+            raise UsageError(f"{guard.name} is a profile of {', '.join(known)}, not {device.id}")
+    times = {ALL: summary.kernel_time}
+    times |= {name: share.nanoseconds for name, share in summary.by_category.items()}
+    environment = replace(environment_of(device), emulated=False)
+    return tuple(
+        BenchRecord(
+            subject=BenchSubject("kernel", f"{guard.name}:{name.replace(' ', '-')}", {}),
+            environment=environment,
+            conditions=Conditions(timing=profile.tool),
+            figures={"measured_seconds": Figure(time * 1e-9, "imported")},
+        )
+        for name, time in times.items()
+    )
+
+
+__all__ = ["ALL", "profile_records"]

@@ -1,0 +1,134 @@
+"""What could make a profiled run faster, with the time it would save.
+
+Every finding is from figures of the profile or of its predictions; savings of different findings
+overlap and do not add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast.bench.profiles.counters import L2_HIT, by_operator
+from wavecast.bench.profiles.predicted import PredictedProfile
+from wavecast.bench.profiles.profile import Profile
+from wavecast.bench.profiles.summary import HOST, SYNCHRONISATION, ProfileSummary
+
+_TRAFFIC: Final = 1.5
+"""Bytes by counters over the least bytes, above which memory traffic is reported."""
+_LEAST: Final = 0.005
+"""Share of the span below which nothing is reported."""
+_ADVICE: Final[Mapping[str, str]] = {
+    "gemm": "tune the library for these sizes, or another one (--what-if gemm=LIBRARY)",
+    "attention": "another library (--what-if attention=LIBRARY)",
+    "element-wise": "fuse it with its neighbours (torch.compile)",
+    "index and copy": "avoid the copy: keep the layout, or write to the destination",
+    "norm": "a fused norm, with the addition before it",
+    "reduction": "fuse it with the operators around it (torch.compile)",
+    "softmax": "a fused softmax",
+    "optimizer": "a fused optimizer (fused=True)",
+}
+_ELSE: Final = "another kernel for these sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFinding:
+    """What to do, why, and the nanoseconds it could save."""
+
+    what: str
+    evidence: str
+    advice: str
+    nanoseconds: float
+
+
+def findings(
+    profile: Profile, summary: ProfileSummary, predicted: PredictedProfile | None
+) -> list[ProfileFinding]:
+    """Those that save the most, first."""
+    found = [*_idle(summary), *_collectives(summary)]
+    if predicted:
+        found += [*_slow(predicted), *_unfilled(profile, summary, predicted)]
+        found += _memory(profile, predicted)
+    span = max((device.span for device in summary.devices), default=0)
+    kept = [one for one in found if one.nanoseconds >= _LEAST * span]
+    return sorted(kept, key=lambda one: -one.nanoseconds)
+
+
+def _idle(summary: ProfileSummary) -> Iterator[ProfileFinding]:
+    for device in summary.devices:
+        late = device.idle.get(HOST, 0)
+        yield ProfileFinding(
+            f"device {device.device} waits for the host",
+            f"{late / max(1, device.span):.0%} of its time, nothing is launched yet",
+            "graphs (--what-if graphs), torch.compile, or larger batches",
+            late,
+        )
+        waited = device.idle.get(SYNCHRONISATION, 0)
+        yield ProfileFinding(
+            f"device {device.device} is idle after waits of the host",
+            f"{waited / max(1, device.span):.0%} of its time, after a synchronising call",
+            "avoid .item(), .cpu() and synchronize() between launches",
+            waited,
+        )
+
+
+def _collectives(summary: ProfileSummary) -> Iterator[ProfileFinding]:
+    for device in summary.devices:
+        yield ProfileFinding(
+            f"collectives of device {device.device} run alone",
+            f"{device.exposed / max(1, device.span):.0%} of its time, nothing else runs",
+            "overlap them with computation, or look for the slowest rank",
+            device.exposed,
+        )
+
+
+def _slow(predicted: PredictedProfile) -> Iterator[ProfileFinding]:
+    """Operators that take longer than their 80 % interval."""
+    for one in predicted.known:
+        if one.measured > one.high:
+            yield ProfileFinding(
+                f"{one.name} {one.sizes}",
+                f"{one.measured / one.predicted:.2f} x the predicted time, "
+                f"{one.measured / one.high:.2f} x the upper end of its interval",
+                _ADVICE.get(one.category, _ELSE),
+                (one.measured - one.predicted) * 1e9,
+            )
+
+
+def _memory(profile: Profile, predicted: PredictedProfile) -> Iterator[ProfileFinding]:
+    """Operators whose memory traffic, by counters, is far above the least."""
+    for one in by_operator(profile, predicted):
+        if one.moved is None or not one.least or one.moved < _TRAFFIC * one.least:
+            continue
+        time = predicted.operators[one.row]
+        hit = f", L2 hit {one.figures[L2_HIT]:.0%}" if L2_HIT in one.figures else ""
+        yield ProfileFinding(
+            f"{time.name} {time.sizes}",
+            f"memory moves {one.moved / one.least:.1f} x the least bytes{hit}",
+            "order workgroups so that those that run together share data, or larger tiles",
+            time.measured * (1 - one.least / one.moved) * 1e9,
+        )
+
+
+def _unfilled(
+    profile: Profile, summary: ProfileSummary, predicted: PredictedProfile
+) -> Iterator[ProfileFinding]:
+    """Kernels with fewer workgroups than compute units."""
+    units = predicted.device.compute_units
+    total, kernels = 0, 0
+    for number, share in summary.by_kernel.items():
+        x, y, z = profile.kernels[number].blocks
+        if 0 < x * y * z < units:
+            kernels += 1
+            total += round(share.nanoseconds * (1 - x * y * z / units))
+    if kernels:
+        yield ProfileFinding(
+            f"{kernels} kernels have fewer workgroups than the device has units",
+            f"of {units} units some have no work",
+            "smaller tiles, split-K, or several of these kernels at once",
+            total,
+        )
+
+
+__all__ = ["ProfileFinding", "findings"]

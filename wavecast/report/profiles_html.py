@@ -1,0 +1,107 @@
+"""A profile as one HTML page: timeline, treemap, roofline, tables that sort and search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from markupsafe import Markup
+
+from wavecast.bench.profiles.kernel_forms import form
+from wavecast.bench.profiles.kernel_names import recognise, short
+from wavecast.report import html, profiles_plot, units
+from wavecast.version import __version__
+
+if TYPE_CHECKING:
+    from wavecast.bench.profiles.answer import ProfileAnswer
+    from wavecast.bench.profiles.comparison import ProfileComparison
+    from wavecast.bench.profiles.elsewhere import MovedProfile
+    from wavecast.bench.profiles.replay import ProfileTimeline
+
+_MOST: Final = 100_000
+"""Slices of a timeline in a page: the longest ones."""
+_ROWS: Final = 2_000
+"""Rows of a table in a page."""
+
+
+def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None = None) -> str:
+    """The whole page; it loads no other file."""
+    script = html.asset("profile.js")
+    data = [_data(answer) for answer in answers]
+    return (
+        html.environment()
+        .get_template("profile.html.j2")
+        .render(
+            answers=answers,
+            against=against,
+            version=__version__,
+            units=units,
+            plot=profiles_plot,
+            short=short,
+            form=form,
+            recognise=recognise,
+            rows=_ROWS,
+            left_out=[one["left_out"] for one in data],
+            style=Markup(html.asset("style.css") + html.asset("profile.css")),  # our own files
+            script=Markup(script),
+            script_digest=html.digest(script),
+            island=html.island(data),
+        )
+    )
+
+
+def _data(answer: ProfileAnswer) -> dict[str, Any]:
+    """The timelines of a profile: names, and columns of slices in nanoseconds from the start."""
+    profile, colour = answer.profile, profiles_plot.colours(answer)
+    names = [short(kernel.name) for kernel in profile.kernels.values]
+    styles = [colour[recognise(kernel.name).category] for kernel in profile.kernels.values]
+    names += profile.copy_names.values
+    styles += [colour["copy"]] * len(profile.copy_names)
+    shown = [("measured", answer.timeline)]
+    shown += [(_title(moved), moved.after) for moved in answer.moved]
+    slices = [_slices(answer, timeline) for _, timeline in shown]
+    return {
+        "names": names,
+        "colours": styles,
+        "timelines": [
+            {"title": title, **found} for (title, _), found in zip(shown, slices, strict=True)
+        ],
+        "left_out": max(found["left_out"] for found in slices),
+    }
+
+
+def _title(moved: MovedProfile) -> str:
+    changes = f", {moved.changes.text}" if moved.changes.text else ""
+    return f"{moved.device.id}{changes}"
+
+
+def _slices(answer: ProfileAnswer, timeline: ProfileTimeline) -> dict[str, Any]:
+    profile = answer.profile
+    launches, copies = profile.launches, profile.copies
+    info = np.concatenate(
+        [np.asarray(launches.info), np.asarray(copies.info, dtype=np.int64) + len(profile.kernels)]
+    )
+    streams = np.concatenate([np.asarray(launches.stream), np.asarray(copies.stream)])
+    keys = sorted(set(zip(timeline.devices.tolist(), streams.tolist(), strict=True)))
+    row = {key: number for number, key in enumerate(keys)}
+    lengths = timeline.ends - timeline.starts
+    kept = np.arange(len(lengths))
+    if len(kept) > _MOST:
+        kept = np.sort(np.argpartition(-lengths, _MOST)[:_MOST])
+    kept = kept[np.argsort(timeline.starts[kept], kind="stable")]
+    origin = int(timeline.starts.min())
+    return {
+        "rows": [f"device {device}, stream {stream}" for device, stream in keys],
+        "row": [
+            row[int(timeline.devices[number]), int(streams[number])] for number in kept.tolist()
+        ],
+        "start": (timeline.starts[kept] - origin).tolist(),
+        "length": lengths[kept].tolist(),
+        "name": info[kept].tolist(),
+        "span": timeline.span,
+        "left_out": len(lengths) - len(kept),
+    }
+
+
+__all__ = ["render"]

@@ -1,0 +1,117 @@
+"""Profiles as Markdown for a pull request: totals, categories, the longest operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from wavecast.report import units
+
+if TYPE_CHECKING:
+    from wavecast.bench.profiles.answer import ProfileAnswer
+    from wavecast.bench.profiles.comparison import ProfileComparison
+
+_ROWS: Final = 10
+_NANO: Final = 1e-9
+
+
+def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None = None) -> str:
+    """A section per profile, or the comparison of two."""
+    if against:
+        names = [answer.path.name for answer in answers[:2]]
+        return "\n".join(_comparison(against, names)) + "\n"
+    return "\n".join(line for answer in answers for line in _profile(answer)) + "\n"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Columns that begin with `>` are right-aligned."""
+    heads = [name.removeprefix(">") for name in columns]
+    sides = ["---:" if name.startswith(">") else "---" for name in columns]
+    lines = [heads, sides, *([_escaped(text) for text in row] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines] + [""]
+
+
+def _escaped(text: str) -> str:
+    """Text that is one cell, and not HTML."""
+    for character, instead in (("|", "\\|"), ("\n", " "), ("<", "&lt;")):
+        text = text.replace(character, instead)
+    return text
+
+
+def _profile(answer: ProfileAnswer) -> list[str]:
+    summary = answer.summary
+    total = max(1, summary.kernel_time)
+    lines = [f"### {answer.path.name}", ""]
+    for device in summary.devices:
+        chip = answer.chip(device.device) or "chip not known"
+        idle = "; ".join(
+            f"{cause} {time / max(1, device.span):.1%}" for cause, time in device.idle.items()
+        )
+        lines.append(
+            f"Device {device.device} ({chip}): {units.seconds(device.span * _NANO)}, busy "
+            f"{device.busy / max(1, device.span):.1%}" + (f"; idle: {idle}" if idle else "")
+        )
+    lines.append("")
+    lines += _table(
+        ("category", ">time", ">share"),
+        (
+            (name, units.seconds(share.nanoseconds * _NANO), f"{share.nanoseconds / total:.1%}")
+            for name, share in summary.by_category.items()
+        ),
+    )
+    if answer.predicted:
+        lines += _table(
+            ("operator", ">calls", ">measured", ">predicted", ">ratio", "limited by"),
+            (
+                (
+                    f"{one.name} {one.sizes[:60]}",
+                    f"{one.count:,}",
+                    units.seconds(one.measured),
+                    units.seconds(one.predicted) if not one.why_not else "–",
+                    f"{one.measured / one.predicted:.2f}" if one.predicted else "–",
+                    one.limiter,
+                )
+                for one in answer.predicted.operators[:_ROWS]
+            ),
+        )
+    for moved in answer.moved:
+        changes = f", {moved.changes.text}" if moved.changes.text else ""
+        lines += [
+            f"On {moved.device.id}{changes}: kernels take {units.seconds(moved.seconds)} "
+            f"({units.seconds(moved.low)} to {units.seconds(moved.high)}), measured here "
+            f"{units.seconds(moved.here.measured)}.",
+            "",
+        ]
+    if answer.findings:
+        lines += _table(
+            ("what could be faster", ">saves", "why", "what to do"),
+            (
+                (one.what[:80], units.seconds(one.nanoseconds * _NANO), one.evidence, one.advice)
+                for one in answer.findings[:_ROWS]
+            ),
+        )
+    return lines + [f"> {note}\n" for note in answer.notes]
+
+
+def _comparison(found: ProfileComparison, names: Sequence[str]) -> list[str]:
+    first, second = found.totals
+    lines = [
+        f"### {names[0]} against {names[1]}",
+        "",
+        f"Kernels take {units.seconds(first * _NANO)} and {units.seconds(second * _NANO)} "
+        f"({second / max(1, first):.2f} x).",
+        "",
+    ]
+    rows = [
+        (
+            f"{row.op or row.category} {row.module}",
+            units.seconds(row.first.share.nanoseconds * _NANO),
+            units.seconds(row.second.share.nanoseconds * _NANO),
+            f"{row.ratio:.2f}" if row.ratio is not None else "–",
+        )
+        for row in found.rows[: 2 * _ROWS]
+    ]
+    return lines + _table(("operator and module", ">first", ">second", ">ratio"), rows)
+
+
+__all__ = ["render"]
