@@ -38,7 +38,7 @@ from wavecast.model.launches import launch_timing
 from wavecast.model.predict import subject_of
 from wavecast.model.profile import LaunchProfile
 from wavecast.model.sm.profile import profile_of_sass
-from wavecast.pipeline.steps import with_sass
+from wavecast.pipeline.reading import with_sass
 
 SCRIPT: Final = Path(__file__).with_name("liger_kernels.py")
 CONFIGURATION: Final = "extra_benchmark_config_str"

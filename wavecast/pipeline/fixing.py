@@ -14,16 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast import analyze
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
-from wavecast.compile.parsing import parse_kernel
-from wavecast.errors import WavecastError
+from wavecast.errors import Unpredictable, WavecastError
+from wavecast.model.launches import LaunchChanges, changes_of
 from wavecast.model.profile import LaunchProfile
-from wavecast.model.simulation import Simulation
-from wavecast.model.whatif import Changes
 from wavecast.pipeline.prediction import predict_launch
+from wavecast.pipeline.reading import read_launch
 from wavecast.pipeline.recompiling import recompiled
 from wavecast.rules import RULES
 from wavecast.rules.finding import Finding
@@ -51,7 +49,7 @@ class Fixing:
     seconds: float
     mall_resident: Mapping[str, float] = field(default_factory=dict)
     _compiled: dict[object, Outcome | None] = field(default_factory=dict)
-    _changes: Changes | None = None
+    _changes: LaunchChanges | None = None
 
     def outcome(self, fix: Fix) -> Outcome | None:
         """The predicted effect of a fix; None where it cannot be predicted."""
@@ -64,12 +62,12 @@ class Fixing:
 
     def _simulated(self, change: Simulated) -> Outcome | None:
         if self._changes is None:
-            self._changes = Changes(Simulation.of(self.profile, self.device))
+            self._changes = changes_of(self.profile, self.device)
         chosen = np.zeros(len(self.profile.program.instructions), bool)
         chosen[list(change.instructions)] = True
         try:
             seconds = change.run(self._changes, chosen).seconds
-        except ValueError:  # the change needs a profile from code
+        except (ValueError, Unpredictable):  # needs a profile from code, or its warps deadlock
             return None
         return Outcome(seconds, "simulated", resources(self.analysis))
 
@@ -83,13 +81,10 @@ class Fixing:
 
     def _compiled_again(self, change: Recompiled) -> Outcome | None:
         try:
-            launch = recompiled(self.launch, change, self.device)
-            kernel = parse_kernel(launch.code)
-            analysis = analyze.analyze(
-                launch.code, self.device, kernel.program, kernel.descriptor, launch
-            )
+            read = read_launch(recompiled(self.launch, change, self.device), self.device)
+            analysis = read.analysis
             found = predict_launch(
-                launch, analysis, kernel, self.device, mall_resident=self.mall_resident
+                read.launch, analysis, read.kernel, self.device, mall_resident=self.mall_resident
             )
         except WavecastError:
             return None

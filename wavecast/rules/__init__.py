@@ -50,6 +50,7 @@ RULES: Final = MappingProxyType(
         "64-bit-addresses": "wavecast.rules.wide_addresses",
         "replicated-work": "wavecast.rules.replicated_work",
         "padding-costs-occupancy": "wavecast.rules.padding_occupancy",
+        "tiny-workgroups": "wavecast.rules.tiny_workgroups",
         "grid-too-small": "wavecast.rules.grid_too_small",
         "partial-last-wave": "wavecast.rules.partial_wave",
         "launch-bound": "wavecast.rules.sequences",

@@ -44,13 +44,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleInput:
-    """The input of a rule. `program` is None for NVIDIA targets, `launch` without a launch."""
+    """The input of a rule. `program` is the machine code (SASS for NVIDIA), `launch` None without a
+    launch."""
 
     code: CodeObject
     device: Device
     analysis: CodeAnalysis
     roofline: Roofline
-    program: Program | None
+    program: Program
     launch: Launch | None
 
     @property

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +25,7 @@ class Simulated:
     them as bool[n]."""
 
     instructions: frozenset[int]
-    run: Callable[[Changes, Array], LaunchTiming]
+    run: Callable[[LaunchChanges, Array], LaunchTiming]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.reshaping import finer
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array
@@ -51,7 +51,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     )
 
 
-def _half_tiles(changes: Changes, chosen: Array) -> LaunchTiming:
+def _half_tiles(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     del chosen
     return finer(changes.simulation, 2)
 
