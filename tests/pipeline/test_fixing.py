@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from tests.analyze.support import descriptor
 from tests.model.test_predict import profile
 from tests.rules.support import assembly_subject
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
+from wavecast.isa.program import Kernel
 from wavecast.model.predict import predict
 from wavecast.model.profile import LevelTraffic
 from wavecast.model.simulation import LaunchTiming
 from wavecast.model.whatif import Changes
 from wavecast.pipeline.fixing import LEAST, Fixing, with_outcomes
+from wavecast.pipeline.reading import ReadLaunch
 from wavecast.rules.finding import Finding
 from wavecast.rules.fix import Fix, Simulated
 
@@ -42,7 +45,9 @@ def fixed(*fixes: Fix, severity: str = "warning", rule: str = "register-spills")
     subject = assembly_subject("s_endpgm", grid=(1, 1, 1))
     launch = subject.launch
     assert isinstance(launch, Launch)
-    fixing = Fixing(launch, DEVICE, subject.analysis, given, predict(given, DEVICE).seconds)
+    kernel = Kernel("k", subject.program, descriptor())
+    read = ReadLaunch(launch, kernel, subject.analysis)
+    fixing = Fixing(read, DEVICE, given, predict(given, DEVICE).seconds)
     finding = Finding(rule, severity, "", "", "as found", fixes=fixes)  # type: ignore[arg-type]
     return list(with_outcomes([finding], fixing))
 

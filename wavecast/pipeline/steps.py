@@ -11,7 +11,12 @@ from wavecast.compile.codeobject import Launch
 from wavecast.model.profile import LaunchProfile
 from wavecast.model.roofline import roofline as roofline_of
 from wavecast.model.work import work as work_of
-from wavecast.pipeline.fixing import Fixing, with_outcomes
+from wavecast.pipeline.fixing import (
+    MOST_COMPILED,
+    MOST_WITH_WHAT_IF,
+    Fixing,
+    with_outcomes,
+)
 from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.reading import read_launch
 from wavecast.pipeline.result import Explanation
@@ -57,7 +62,7 @@ def explain_launch(
     roofline = roofline_of(work, device)
     stated = launch if all(launch.grid) else None
     subject = RuleInput(code, device, analysis, roofline, read.program, stated)
-    findings = rules.check(subject, disabled=given.disabled_rules)
+    findings = rules.check(subject, disabled=given.disabled_rules, what_if=given.what_if)
     found = predict_launch(
         launch,
         analysis,
@@ -69,7 +74,12 @@ def explain_launch(
     )
     if found.profile and found.prediction:
         fixing = Fixing(
-            launch, device, analysis, found.profile, found.prediction.seconds, given.mall_resident
+            read,
+            device,
+            found.profile,
+            found.prediction.seconds,
+            given.mall_resident,
+            MOST_WITH_WHAT_IF if given.what_if else MOST_COMPILED,
         )
         findings = with_outcomes(findings, fixing)
     program = read.program if code.is_amd else None

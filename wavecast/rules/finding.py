@@ -64,10 +64,12 @@ class RuleInput:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One entry of the registry. `name` is kebab-case; `check` yields findings."""
+    """One entry of the registry. `name` is kebab-case; `check` yields findings. A rule that
+    `compiles_often` runs with what-ifs only: every fix takes a compilation."""
 
     name: str
     severity: Severity
     title: str
     explanation: str
     check: Callable[[RuleInput], Iterable[Finding]]
+    compiles_often: bool = False

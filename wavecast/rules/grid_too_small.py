@@ -12,6 +12,7 @@ from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.rates import placement
+from wavecast.rules.tiles import other_blocks
 from wavecast.rules.wording import at_line
 
 NAME = "grid-too-small"
@@ -46,8 +47,9 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _fixes(subject: RuleInput, workgroups: int, units: int, advice: str) -> Iterator[Fix]:
-    """The iterations of the outermost loop with the most divided among workgroups that fill the
-    device, and their results added by a second kernel."""
+    """Smaller tiles; and the iterations of the outermost loop with the most divided among
+    workgroups that fill the device, and their results added by a second kernel."""
+    yield from other_blocks(subject, smaller=True, why=", so that the grid has more workgroups")
     known = [
         loop
         for loop in subject.analysis.loops

@@ -13,6 +13,7 @@ from wavecast.rules.fix import Fix
 from wavecast.rules.loops import hot_loops, loop_instructions, of_class
 from wavecast.rules.rates import placement
 from wavecast.rules.settings import more_warps, without_caps
+from wavecast.rules.tiles import other_blocks
 from wavecast.rules.wording import at_line, count, lines, listed
 
 NAME = "register-spills"
@@ -134,6 +135,7 @@ def _fixes(subject: RuleInput, advice: str, scratch: list[MemoryInstruction]) ->
     yield from without_caps(subject, advice)
     if not _workgroup_fills_file(subject):
         yield from more_warps(subject)
+    yield from other_blocks(subject, smaller=True, why=": each wave holds less")
     moves = of_class(subject.program, "valu_lane")
     yield simulated(advice, free, (*(item.index for item in scratch), *moves))
 
