@@ -68,11 +68,11 @@ RULE = Rule(
 Triton kernels are compiled for a number of warps, of stages (at most {MOST_STAGES} are tried) and
 for block sizes. Which are fastest depends on registers, LDS and the grid together.
 
-With `--what-if`, each setting's neighbours are compiled and predicted: half and twice as many warps
-and elements of every block size that is a power of two, a stage fewer and more. Block sizes are
-changed in Triton's IR, and only where the kernel then computes and stores as much as before. The
-finding names the best one, what it costs in registers, LDS and occupancy, and those that are
-slower. Launches with an autotuner's configuration are left alone.""",
+Fires with `--what-if` for launches without an autotuner's configuration. The neighbours of each
+setting are compiled and predicted: half and twice as many warps and elements of every block size
+that is a power of two, a stage fewer and more. Block sizes are changed in Triton's IR, and only
+where the kernel then computes and stores as much as before. The finding names the best one, what it
+costs in registers, LDS and occupancy, and those that are slower.""",
     check=_check,
     compiles_often=True,
 )
