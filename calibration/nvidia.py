@@ -8,9 +8,12 @@ measured. Scored are the calls that launch one kernel and next to nothing else: 
 backward passes longer than the time the host needs for one. No coefficient is fitted to them, but
 they are not unseen: what L1 and L2 keep, and the traffic of stacks, was decided with these rows in
 view (docs/hardware.md). The last lines are the coverage of 80 % intervals from the residuals of
-the other kernels, and of the other chips. The roofline baseline is the bytes of every tensor once,
-at the datasheet's bandwidth. `--write` puts the errors into `calibration/left_out.json`, each chip
-and each kernel left out of the others; `python -m calibration.residuals` makes intervals of them.
+the other kernels, of the other chips, and of the intervals that predictions report. The roofline
+baseline is the bytes of every tensor once, at the datasheet's bandwidth. `--write` puts the errors
+into `calibration/left_out.json`, each chip and each kernel left out of the others; `python -m
+calibration.residuals` makes intervals of them. It refuses fewer kernels than an interval needs:
+their residuals would make no row for NVIDIA, widen those of other families, and take predictions
+from the interval of what was not measured, which is honest, to one of other families.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from calibration import cells, common
+from calibration import cells, common, conformal
 from calibration.cells import Cell, LeftOutTable
 from calibration.left_out import measured, sketch
 from wavecast import arch
@@ -32,13 +35,14 @@ from wavecast.analyze import analyze_nvidia, sass_program
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton import capture_script
+from wavecast.model import intervals
 from wavecast.model.chip import Chip
 from wavecast.model.distance import Measured, PredictionSubject
 from wavecast.model.launches import launch_timing
 from wavecast.model.predict import subject_of
 from wavecast.model.profile import LaunchProfile
 from wavecast.model.sm.profile import profile_of_sass
-from wavecast.pipeline.steps import with_sass
+from wavecast.pipeline.reading import with_sass
 
 SCRIPT: Final = Path(__file__).with_name("liger_kernels.py")
 CONFIGURATION: Final = "extra_benchmark_config_str"
@@ -224,6 +228,26 @@ def covered(rows: Sequence[Scored], group: Callable[[Scored], str]) -> str:
     return f"{count} of {len(rows)}"
 
 
+def reported(rows: Sequence[Scored]) -> str:
+    """How many rows lie in the intervals that predictions report."""
+    known, count = intervals.table(), 0
+    for row in rows:
+        found, _ = intervals.residuals(known, row.subject, row.device)
+        count += min(0.0, found.low) <= row.log <= max(0.0, found.high)
+    return f"{count} of {len(rows)}"
+
+
+def refusal(rows: Sequence[Scored]) -> str:
+    """Why the errors are not written; "" where they are enough for an interval."""
+    kernels = len({row.series for row in rows})
+    if kernels >= conformal.LEAST_GROUPS:
+        return ""
+    return (
+        f"not written: an interval needs {conformal.LEAST_GROUPS} kernels, these rows have "
+        f"{kernels}; predictions keep the interval of what was not measured"
+    )
+
+
 def main() -> None:
     """Print the errors."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -257,7 +281,10 @@ def main() -> None:
                 print(f"{title} {name}, {what}: {common.scores(ratio)}")
         if title != "all":
             print(f"in intervals of other {title}s: {covered(rows, group)}")
+    print(f"in reported intervals: {reported(rows)}")
     if given.write:
+        if why_not := refusal(rows):
+            parser.exit(1, f"{why_not}\n")
         table = cells.read().without(COMMAND).joined(left_out(rows))
         cells.TABLE.write_text(table.document(), encoding="utf-8")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibration.nvidia import Scored, left_out
+from calibration.nvidia import Scored, left_out, refusal, reported
 from wavecast.model.distance import PredictionSubject
 
 
@@ -45,3 +45,14 @@ def test_a_kernel_is_left_out_of_the_others_on_its_chip() -> None:
 def test_the_table_says_what_was_measured() -> None:
     (ranges,) = left_out(ROWS).measured.values()
     assert [(one.device, one.n) for one in ranges] == [("a100_80g_sxm", 3), ("h100_sxm", 2)]
+
+
+def test_fewer_kernels_than_an_interval_needs_are_not_written() -> None:
+    assert refusal(ROWS).startswith("not written: an interval needs 8 kernels, these rows have 3")
+    assert not refusal([row(f"kernel {n}", "h100_sxm", 100, 1.0) for n in range(8)])
+
+
+def test_reported_intervals_are_those_of_kernels_that_were_not_measured() -> None:
+    """Their ends are a third below and half above the prediction."""
+    assert reported(ROWS) == "5 of 5"
+    assert reported([row("norm", "h100_sxm", 100, ratio) for ratio in (0.3, 1.0, 3.0)]) == "1 of 3"

@@ -7,17 +7,22 @@ from typing import Any
 
 import pytest
 
+from tests.analyze.support import descriptor
 from tests.model.test_predict import profile
-from tests.rules.support import assembly_subject
+from tests.rules.support import assembly_subject, memory, with_memory
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
+from wavecast.isa.program import Kernel
 from wavecast.model.predict import predict
 from wavecast.model.profile import LevelTraffic
 from wavecast.model.simulation import LaunchTiming
 from wavecast.model.whatif import Changes
+from wavecast.pipeline import fixing
 from wavecast.pipeline.fixing import LEAST, Fixing, with_outcomes
+from wavecast.pipeline.prediction import Predicted
+from wavecast.pipeline.reading import ReadLaunch
 from wavecast.rules.finding import Finding
-from wavecast.rules.fix import Fix, Simulated
+from wavecast.rules.fix import Fix, Recompiled, Simulated
 
 DEVICE = arch.load("mi300x")
 
@@ -42,9 +47,11 @@ def fixed(*fixes: Fix, severity: str = "warning", rule: str = "register-spills")
     subject = assembly_subject("s_endpgm", grid=(1, 1, 1))
     launch = subject.launch
     assert isinstance(launch, Launch)
-    fixing = Fixing(launch, DEVICE, subject.analysis, given, predict(given, DEVICE).seconds)
+    kernel = Kernel("k", subject.program, descriptor())
+    read = ReadLaunch(launch, kernel, subject.analysis)
+    found = Fixing(read, DEVICE, given, predict(given, DEVICE).seconds)
     finding = Finding(rule, severity, "", "", "as found", fixes=fixes)  # type: ignore[arg-type]
-    return list(with_outcomes([finding], fixing))
+    return list(with_outcomes([finding], found))
 
 
 def test_a_finding_without_fixes_stays() -> None:
@@ -97,3 +104,25 @@ def test_a_cost_that_is_paid_once_has_a_break_even() -> None:
     assert found.outcome.break_even is not None
     saved = found.outcome.seconds * found.time_saved / (1 - found.time_saved)
     assert found.outcome.break_even == pytest.approx(1.0 / saved, rel=0.01)
+
+
+@pytest.mark.parametrize(("workgroups", "counts"), [(8, True), (9, True), (16, False)])
+def test_other_tiles_count_only_where_the_kernel_stores_as_much(
+    monkeypatch: pytest.MonkeyPatch, workgroups: int, counts: bool
+) -> None:
+    """Tiles at the edges add a little; twice as much is another kernel."""
+    subject = with_memory(
+        assembly_subject("s_endpgm", grid=(8, 1, 1)), memory(kind="store", lanes=64)
+    )
+    assert subject.launch is not None
+    kernel = Kernel("k", subject.program, descriptor())
+    read = ReadLaunch(subject.launch, kernel, subject.analysis)
+    again = replace(read, launch=replace(subject.launch, grid=(workgroups, 1, 1)))
+    prediction = predict(profile(1216), DEVICE)
+    monkeypatch.setattr(fixing, "recompiled", lambda *_: again.launch)
+    monkeypatch.setattr(fixing, "read_launch", lambda *_: again)
+    monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(prediction))
+    found = Fixing(read, DEVICE, profile(1216), 1.0)
+    outcome = found.outcome(Fix("", Recompiled("", same_work=True)))
+    assert (outcome is not None) == counts
+    assert found.outcome(Fix("", Recompiled("other"))) is not None

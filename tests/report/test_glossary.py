@@ -88,7 +88,7 @@ def test_column_heads_were_found() -> None:
     ("what", "printed"),
     [
         ("column heads", column_heads()),
-        ("limiters", {*BUSY, "latency", "launch", "writes"}),
+        ("limiters", {*BUSY, "atomics", "latency", "launch", "writes"}),
         ("causes", set(CAUSES)),
         ("pipes", {names.PIPE_LABELS.get(pipe, pipe) for pipe in PIPES}),
         ("resources", {*names.AMD.resources.values(), *names.NVIDIA.resources.values()}),

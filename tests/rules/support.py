@@ -17,6 +17,7 @@ from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
 from wavecast.model.roofline import roofline as roofline_of
 from wavecast.model.work import work as work_of
+from wavecast.pipeline.reading import read_launch
 from wavecast.rules import Finding, RuleInput
 
 LINE = SourceLocation("kernel.py", 7, 4)
@@ -56,7 +57,7 @@ def assembly_subject(
 def subject(
     written: CodeObject,
     analysis: CodeAnalysis,
-    parsed: Program | None,
+    parsed: Program,
     launch: Launch | None,
     device: str,
 ) -> RuleInput:
@@ -113,17 +114,11 @@ def captured(
     """A Triton kernel compiled for a device through a captured launch, with its analysis."""
     pytest.importorskip("torch")
     from wavecast.integrations.triton import capture_call
-    from wavecast.pipeline.steps import parse_kernel, with_sass
 
     loaded = arch.load(device)
     (launch,) = capture_call(kernel, args, options, grid=grid, device=loaded)
-    if not launch.code.is_amd:
-        launch = replace(launch, code=with_sass(launch.code))
-        analysis = analyze.analyze_nvidia(launch.code, loaded, launch)
-        return subject(launch.code, analysis, None, launch, device)
-    parsed = parse_kernel(launch.code)
-    analysis = analyze.analyze(launch.code, loaded, parsed.program, parsed.descriptor, launch)
-    return subject(launch.code, analysis, parsed.program, launch, device)
+    read = read_launch(launch, loaded)
+    return subject(read.launch.code, read.analysis, read.program, read.launch, device)
 
 
 @cache

@@ -49,14 +49,15 @@ def atomics(bytes_: int) -> RuleInput:
     subject = assembly_subject("s_endpgm", grid=(64, 1, 1), threads=1024)
     assert subject.launch is not None
     tensor = Argument("x", "tensor", "float32", (bytes_ // 4,), (1,), bytes_, 1)
-    found = with_memory(subject, *(memory(kind="atomic") for _ in range(16)))
+    found = with_memory(subject, *(memory(kind="atomic", bytes_per_lane=4) for _ in range(16)))
     return replace(found, launch=replace(subject.launch, arguments=(tensor,)))
 
 
 def test_atomics_to_few_addresses() -> None:
     found = the_one(atomics(64), "contended-atomics")
     assert "16 addresses of x" in found.message
-    assert found.time_saved is None
+    (fix,) = found.fixes
+    assert fix.advice.startswith("Add up within the workgroup first")
     assert not find(atomics(1 << 20), "contended-atomics")
 
 

@@ -274,6 +274,7 @@ def _memory(
                 conflict_ways=ran.passes.get(instruction.index) if ran else None,
                 location=instruction.location,
                 loop=loop,
+                lanes=seen.lanes if seen else None,
             )
         )
     return tuple(found)

@@ -110,6 +110,8 @@ class MemoryInstruction:
     conflict_ways: float | None
     location: SourceLocation | None
     loop: int | None
+    lanes: int | None = None
+    """Lanes of a wave that take part; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

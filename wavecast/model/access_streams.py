@@ -19,6 +19,7 @@ import numpy as np
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
 from wavecast.compile.codeobject import Launch
 from wavecast.isa.program import Kernel
+from wavecast.model.atomics import CACHED, at_one_address
 from wavecast.model.cache.accesses import SECTOR
 from wavecast.model.cache.traffic import reach
 from wavecast.model.chip import Chip
@@ -33,7 +34,6 @@ Array = np.ndarray[Any, Any]
 
 _MUCH: Final = 0.1
 """Part of the requested bytes with unknown reuse from which a profile notes it."""
-_CACHED: Final = ("global", "buffer", "flat")
 _BEYOND: Final = np.isin(np.arange(request.REQUEST), (request.MALL, request.HBM))
 
 
@@ -67,10 +67,12 @@ class AccessStreams:
             if entry.space not in ("lds", "scalar", "scratch")
         )
         sizes = {a.name: element_bytes(a) for a in launch.arguments if a.bytes > 0}
+        times = {index: float(executions[index]) for index in self._memory}
+        self._atomics = at_one_address(analysis.memory, times, placement, sizes)
         self._requested = {
             index: self._moved(entry) * executions[index] * self._waves
             for index, entry in self._memory.items()
-            if entry.space in _CACHED and executions[index] > 0
+            if entry.space in CACHED and executions[index] > 0
         }
         each = {index: self._moved(self._memory[index]) for index in self._requested}
         followed = reuse(launch, analysis, kernel, chip, placement, each, self._line)
@@ -162,6 +164,7 @@ class AccessStreams:
         return LevelTraffic(
             *(float(totals[level]) for level in (request.L2, request.MALL, request.HBM)),
             written=float(moved[stores, request.MALL].sum()),
+            atomics=self._atomics,
         )
 
     def _moved(self, entry: MemoryInstruction) -> float:
@@ -179,7 +182,7 @@ class AccessStreams:
 
 
 def _writes(entry: MemoryInstruction) -> bool:
-    return entry.kind in ("store", "store_from_lds", "atomic") and entry.space in _CACHED
+    return entry.kind in ("store", "store_from_lds", "atomic") and entry.space in CACHED
 
 
 def _distinct(size: float, part: float, number: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.isa.program import Program
 from wavecast.model.cu import code as c
 from wavecast.model.cu.code import Code
 from wavecast.model.cu.streams import L2, REQUEST, SERIAL, TAGS, Streams
@@ -24,41 +25,45 @@ def joined(simulation: Simulation, chosen: Array) -> tuple[Code, Streams]:
     move the same bytes with `WIDEST` per lane, contiguous over the lanes. The first of those that
     become one asks for the bytes of all; the others take an issue slot."""
     code, streams = simulation.code, simulation.profile.streams
-    leader = _leaders(simulation, chosen)
-    gone = np.flatnonzero(leader >= 0)
-    in_memory = np.flatnonzero(code.slots[streams.steps] > 0)
-    of_row = streams.steps[in_memory]
+    profile = simulation.profile
+    per_lane = code.contiguous[:, L2] / profile.placement.wave_lanes
+    leader = leaders(profile.program, code.kind, per_lane, chosen)
+    of_row = streams.steps[code.slots[streams.steps] > 0]
     rows = streams.rows.copy()
     part = chosen[of_row]
     rows[part] = np.minimum(rows[part], code.contiguous[of_row[part]])
+    rows[part, TAGS] = rows[part, L2] / c.LINE
+    return _without(code, leader >= 0), led(streams, of_row, rows, leader)
+
+
+def led(streams: Streams, of_row: Array, rows: Array, leader: Array) -> Streams:
+    """The streams with `rows` (of instructions `of_row`) in which the rows of those with a `leader`
+    are added to its rows."""
+    gone = np.flatnonzero(leader >= 0)
     for index in gone:
         mine, first = np.flatnonzero(of_row == index), np.flatnonzero(of_row == leader[index])
         if len(mine) == len(first):
             rows[first, :SERIAL] += rows[mine, :SERIAL]
-    rows[part, TAGS] = rows[part, L2] / c.LINE
-    kept = ~np.isin(of_row, gone)
-    before = np.concatenate([[0], np.cumsum(kept)])
-    shorter = replace(
+    stays = ~np.isin(of_row, gone)
+    before = np.concatenate([[0], np.cumsum(stays)])
+    return replace(
         streams,
-        rows=np.ascontiguousarray(rows[kept], np.float32).reshape(-1, REQUEST),
+        rows=np.ascontiguousarray(rows[stays], np.float32).reshape(-1, REQUEST),
         rows_start=before[streams.rows_start],
     )
-    free = np.zeros(len(chosen), bool)
-    free[gone] = True
-    return _without(code, free), shorter
 
 
-def _leaders(simulation: Simulation, chosen: Array) -> Array:
-    """Per instruction the one that moves its bytes, -1 where it does so itself (i64[n])."""
-    code, profile = simulation.code, simulation.profile
-    per_lane = code.contiguous[:, L2] / profile.placement.wave_lanes
-    starts = [block.start for block in profile.program.blocks]
+def leaders(program: Program, kinds: Array, widths: Array, chosen: Array) -> Array:
+    """Per instruction the one that moves its bytes, -1 where it does so itself (i64[n]): the first
+    of those of a block and kind that fit one of `WIDEST` bytes per lane. `widths` are bytes per
+    lane, 0 where there is no access."""
+    starts = [block.start for block in program.blocks]
     leader = np.full(len(chosen), -1)
     open_: dict[tuple[int, int], tuple[int, float]] = {}
-    for index in np.flatnonzero(chosen & (per_lane > 0)):
-        key = bisect_right(starts, int(index)), int(code.kind[index])
+    for index in np.flatnonzero(chosen & (widths > 0)):
+        key = bisect_right(starts, int(index)), int(kinds[index])
         first, moved = open_.get(key, (-1, WIDEST))
-        width = float(per_lane[index])
+        width = float(widths[index])
         if moved + width <= WIDEST:
             leader[index] = first
             open_[key] = first, moved + width
@@ -82,4 +87,4 @@ def _without(code: Code, free: Array) -> Code:
     )
 
 
-__all__ = ["WIDEST", "joined"]
+__all__ = ["WIDEST", "joined", "leaders", "led"]

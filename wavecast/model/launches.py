@@ -12,8 +12,11 @@ from wavecast.model.sm.simulation import SmSimulation
 from wavecast.model.sm.whatif import SmChanges
 from wavecast.model.whatif import Changes
 
+LaunchChanges = Changes | SmChanges
+"""Simulations of a launch on a compute unit or an SM, each with one thing different."""
 
-def changes_of(profile: LaunchProfile, device: Device) -> Changes | SmChanges:
+
+def changes_of(profile: LaunchProfile, device: Device) -> LaunchChanges:
     """The what-ifs of a profile on a device of its target; `simulation` is the launch as it is.
 
     Raises UsageError for a device of another target, MissingFact where the device lacks a number.
@@ -28,4 +31,4 @@ def launch_timing(profile: LaunchProfile, device: Device, *, events: int = 0) ->
     return changes_of(profile, device).simulation.run(events=events)
 
 
-__all__ = ["changes_of", "launch_timing"]
+__all__ = ["LaunchChanges", "changes_of", "launch_timing"]

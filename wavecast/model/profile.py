@@ -30,13 +30,15 @@ class ProfileSource(Enum):
 class LevelTraffic:
     """Bytes a whole launch moves: from the L2, the memory-side cache (`mall`) and memory (`hbm`).
     `written` is the part of `mall` that dies write, `updated` the part of `written` in lines that
-    the launch had read before."""
+    the launch had read before. `atomics` is how many atomics go to the address with the most of
+    them, which takes them one after the other (`model.atomics`)."""
 
     l2: float
     mall: float
     hbm: float
     written: float = 0.0
     updated: float = 0.0
+    atomics: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

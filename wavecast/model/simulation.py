@@ -169,6 +169,7 @@ def _simulated(
                 mall_bandwidth(chip) if chip.mall_bandwidth else None,
             ),
             ("writes", traffic.written, _write_rate(chip)),
+            ("atomics", traffic.atomics, clock / chip.coefficient("kernel", "atomic")),
             ("memory", traffic.hbm, chip.hbm),
         ):
             if rate:

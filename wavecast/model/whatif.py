@@ -12,10 +12,10 @@ import numpy as np
 from wavecast.isa.program import Program
 from wavecast.model.cu import code as c
 from wavecast.model.cu.code import Code
-from wavecast.model.cu.streams import HBM, L2, MALL, Streams
+from wavecast.model.cu.streams import HBM, L2, MALL, PASSES, Streams
 from wavecast.model.joining import joined
 from wavecast.model.prediction import WhatIf
-from wavecast.model.profile import LevelTraffic
+from wavecast.model.profile import LaunchProfile, LevelTraffic
 from wavecast.model.simulation import LaunchTiming, Simulation
 
 Array = np.ndarray[Any, Any]
@@ -91,27 +91,9 @@ class Changes:
         return rows
 
     def _requesting(self, rows: Array) -> Simulation:
-        """The simulation with other requests (as `Streams.rows`): the traffic of the launch changes
-        as their sums do."""
-        now, streams = self.simulation, self.simulation.profile.streams
-        changed = replace(now.profile, streams=replace(streams, rows=rows))
-        traffic = now.profile.traffic
-        if traffic is not None:
-            in_memory = now.code.slots[streams.steps] > 0
-            weights, kinds = streams.weights[in_memory], now.code.kind[streams.steps[in_memory]]
-
-            def ratio(level: int, part: Array) -> float:
-                before = float(streams.rows[part, level] @ weights[part])
-                return float(rows[part, level] @ weights[part]) / before if before else 1.0
-
-            every, stores = np.ones(len(weights), bool), kinds == c.STORE
-            traffic = LevelTraffic(
-                traffic.l2 * ratio(L2, every),
-                traffic.mall * ratio(MALL, every),
-                traffic.hbm * ratio(HBM, every),
-                traffic.written * ratio(MALL, stores),
-            )
-        return replace(now, profile=replace(changed, traffic=traffic))
+        """The simulation with other requests (as `Streams.rows`)."""
+        now, code = self.simulation, self.simulation.code
+        return replace(now, profile=requesting(now.profile, rows, code.slots, code.kind == c.STORE))
 
     def later_waits(self, chosen: Array, iterations: int) -> LaunchTiming:
         """With waits (bool[n]) for the loads of earlier iterations only: what is issued in
@@ -133,19 +115,25 @@ class Changes:
     def without(self, chosen: Array) -> LaunchTiming:
         """Without instructions (bool[n]), which waves pass over."""
         code, streams = self.simulation.code, self.simulation.profile.streams
-        stays = ~chosen[streams.steps]
-        asks = code.slots[streams.steps] > 0
-        steps = np.concatenate([[0], np.cumsum(stays)])
-        asked = np.concatenate([[0], np.cumsum(stays[asks])])
-        shorter = replace(
-            streams,
-            steps=streams.steps[stays],
-            weights=streams.weights[stays],
-            start=steps[streams.start],
-            rows=streams.rows[stays[asks]],
-            rows_start=asked[streams.rows_start],
+        return self._simulated(streams=kept(streams, code.slots, ~chosen[streams.steps]))
+
+    def atomics_in_lds(self, chosen: Array, passes: float, left: float) -> LaunchTiming:
+        """With global atomics (bool[n]) of LDS, each of `passes` passes through its banks, and
+        `left` atomics at the address of memory with the most of them."""
+        code, streams = self.simulation.code, self.simulation.profile.streams
+        rows = streams.rows.copy()
+        part = chosen[streams.steps[code.slots[streams.steps] > 0]]
+        rows[part] = 0.0
+        rows[part, PASSES] = passes
+        asking = self._requesting(rows)
+        lds = replace(
+            code,
+            pipe=np.where(chosen, np.int8(c.LDS), code.pipe).astype(np.int8),
+            lds_bytes=_where(chosen, code.moved, code.lds_bytes),
         )
-        return self._simulated(streams=shorter)
+        traffic = asking.profile.traffic
+        traffic = replace(traffic, atomics=left) if traffic is not None else None
+        return replace(asking, code=lds, profile=replace(asking.profile, traffic=traffic)).run()
 
     def _unmet(self, chosen: Array) -> Code:
         code = self.simulation.code
@@ -224,6 +212,49 @@ class Changes:
         return replace(traffic, **dict.fromkeys(free, 0.0)) if traffic else None
 
 
+def requesting(profile: LaunchProfile, rows: Array, slots: Array, stores: Array) -> LaunchProfile:
+    """The profile with other requests (as `Streams.rows`): the traffic of the launch changes as
+    their sums do. `slots` and `stores` (bool) are per instruction."""
+    streams, traffic = profile.streams, profile.traffic
+    changed = replace(profile, streams=replace(streams, rows=rows))
+    if traffic is None:
+        return changed
+    in_memory = slots[streams.steps] > 0
+    weights, storing = streams.weights[in_memory], stores[streams.steps[in_memory]]
+
+    def ratio(level: int, part: Array) -> float:
+        before = float(streams.rows[part, level] @ weights[part])
+        return float(rows[part, level] @ weights[part]) / before if before else 1.0
+
+    every = np.ones(len(weights), bool)
+    return replace(
+        changed,
+        traffic=replace(
+            traffic,
+            l2=traffic.l2 * ratio(L2, every),
+            mall=traffic.mall * ratio(MALL, every),
+            hbm=traffic.hbm * ratio(HBM, every),
+            written=traffic.written * ratio(MALL, storing),
+            updated=traffic.updated * ratio(MALL, storing),
+        ),
+    )
+
+
+def kept(streams: Streams, slots: Array, stays: Array) -> Streams:
+    """The streams with some of their steps (bool[n]); `slots` is per instruction."""
+    asks = slots[streams.steps] > 0
+    steps = np.concatenate([[0], np.cumsum(stays)])
+    asked = np.concatenate([[0], np.cumsum(stays[asks])])
+    return replace(
+        streams,
+        steps=streams.steps[stays],
+        weights=streams.weights[stays],
+        start=steps[streams.start],
+        rows=streams.rows[stays[asks]],
+        rows_start=asked[streams.rows_start],
+    )
+
+
 def _innermost(program: Program, index: int) -> Array:
     """The instructions (i64[m]) of the innermost loop around one, none outside of loops."""
     loops = []
@@ -238,10 +269,10 @@ def _innermost(program: Program, index: int) -> Array:
     return np.array(min(loops, key=len, default=[]), np.int64)
 
 
-def _where(chosen: Array, value: float, otherwise: Array) -> Array:
-    return np.where(chosen, np.float32(value), otherwise).astype(np.float32)
+def _where(chosen: Array, value: float | Array, otherwise: Array) -> Array:
+    return np.where(chosen, value, otherwise).astype(np.float32)
 
 
 _LATENCIES: Final = ("latency_l2", "latency_mall", "latency_hbm")
 
-__all__ = ["Changes"]
+__all__ = ["LEAST", "PLENTY", "Change", "Changes", "kept", "requesting"]

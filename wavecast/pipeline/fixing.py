@@ -14,16 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast import analyze
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
-from wavecast.compile.codeobject import Launch
-from wavecast.compile.parsing import parse_kernel
-from wavecast.errors import WavecastError
+from wavecast.errors import Unpredictable, WavecastError
+from wavecast.model.atomics import CACHED, executions_of
+from wavecast.model.launches import LaunchChanges, changes_of
 from wavecast.model.profile import LaunchProfile
-from wavecast.model.simulation import Simulation
-from wavecast.model.whatif import Changes
 from wavecast.pipeline.prediction import predict_launch
+from wavecast.pipeline.reading import ReadLaunch, read_launch
 from wavecast.pipeline.recompiling import recompiled
 from wavecast.rules import RULES
 from wavecast.rules.finding import Finding
@@ -35,23 +33,28 @@ LEAST: Final = 0.01
 """A fix that saves less than this part of the time is not advised."""
 MOST_COMPILED: Final = 4
 """Recompilations of one launch; fixes beyond them are not predicted."""
+MOST_WITH_WHAT_IF: Final = 16
+"""The same where the user asks for what-ifs."""
+ALIKE: Final = 1.25
+"""Two kernels do the same work if neither computes or stores this much more: what tiles at the
+edges add."""
 
 
 @dataclass(slots=True)
 class Fixing:
     """Predicts fixes of one launch on one device.
 
-    `profile` is what its prediction of `seconds` is from, `analysis` that of its code.
+    `profile` is what its prediction of `seconds` is from; at most `most` kernels are compiled.
     """
 
-    launch: Launch
+    read: ReadLaunch
     device: Device
-    analysis: CodeAnalysis
     profile: LaunchProfile
     seconds: float
     mall_resident: Mapping[str, float] = field(default_factory=dict)
+    most: int = MOST_COMPILED
     _compiled: dict[object, Outcome | None] = field(default_factory=dict)
-    _changes: Changes | None = None
+    _changes: LaunchChanges | None = None
 
     def outcome(self, fix: Fix) -> Outcome | None:
         """The predicted effect of a fix; None where it cannot be predicted."""
@@ -64,39 +67,60 @@ class Fixing:
 
     def _simulated(self, change: Simulated) -> Outcome | None:
         if self._changes is None:
-            self._changes = Changes(Simulation.of(self.profile, self.device))
+            self._changes = changes_of(self.profile, self.device)
         chosen = np.zeros(len(self.profile.program.instructions), bool)
         chosen[list(change.instructions)] = True
         try:
             seconds = change.run(self._changes, chosen).seconds
-        except ValueError:  # the change needs a profile from code
+        except (ValueError, Unpredictable):  # needs a profile from code, or its warps deadlock
             return None
-        return Outcome(seconds, "simulated", resources(self.analysis))
+        return Outcome(seconds, "simulated", resources(self.read.analysis))
 
     def _again(self, change: Recompiled) -> Outcome | None:
         key = change.key
         if key not in self._compiled:
-            if len(self._compiled) >= MOST_COMPILED:
+            if len(self._compiled) >= self.most:
                 return None
             self._compiled[key] = self._compiled_again(change)
         return self._compiled[key]
 
     def _compiled_again(self, change: Recompiled) -> Outcome | None:
         try:
-            launch = recompiled(self.launch, change, self.device)
-            kernel = parse_kernel(launch.code)
-            analysis = analyze.analyze(
-                launch.code, self.device, kernel.program, kernel.descriptor, launch
-            )
+            again = recompiled(self.read.launch, change, self.device)
+            read = read_launch(again, self.device)
+            analysis = read.analysis
+            if change.same_work and not _alike(self.read, read):
+                return None
             found = predict_launch(
-                launch, analysis, kernel, self.device, mall_resident=self.mall_resident
+                read.launch, analysis, read.kernel, self.device, mall_resident=self.mall_resident
             )
         except WavecastError:
             return None
         if found.prediction is None:
             return None
-        before, after = resources(self.analysis), resources(analysis)
+        before, after = resources(self.read.analysis), resources(analysis)
         return Outcome(found.prediction.seconds, "recompiled", before, after)
+
+
+def _alike(one: ReadLaunch, other: ReadLaunch) -> bool:
+    """Whether two kernels compute as many products, and store as many bytes."""
+    return all(
+        max(before, after) <= ALIKE * min(before, after)
+        for before, after in zip(_work(one), _work(other), strict=True)
+    )
+
+
+def _work(read: ReadLaunch) -> tuple[float, float]:
+    """FLOPs of matrix instructions, and bytes that lanes store."""
+    analysis, launch = read.analysis, read.launch
+    times = executions_of(read.program, analysis)
+    waves = math.prod(launch.grid) * analysis.occupancy.waves_per_workgroup
+    stored = sum(
+        item.bytes_per_lane * times.get(item.index, 0.0) * (item.lanes or 0)
+        for item in analysis.memory
+        if item.kind == "store" and item.space in CACHED
+    )
+    return sum((analysis.executed_flops or {}).values()), stored * waves
 
 
 def resources(analysis: CodeAnalysis) -> ResourceUse:
@@ -184,4 +208,12 @@ def _joined(group: Sequence[Finding]) -> Finding:
     return replace(first, locations=tuple(where), evidence=evidence)
 
 
-__all__ = ["LEAST", "Fixing", "ordered", "resources", "with_outcomes"]
+__all__ = [
+    "LEAST",
+    "MOST_COMPILED",
+    "MOST_WITH_WHAT_IF",
+    "Fixing",
+    "ordered",
+    "resources",
+    "with_outcomes",
+]

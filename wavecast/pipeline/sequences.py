@@ -61,6 +61,7 @@ def _timed(explanation: Explanation) -> TimedLaunch | None:
                 mall=traffic.mall * times,
                 hbm=traffic.hbm * times,
                 written=traffic.written * times,
+                atomics=traffic.atomics * times,
             )
             together = replace(together, traffic=traffic)
         work = launch_timing(together, explanation.device).seconds - start

@@ -1,22 +1,24 @@
-"""One launch on one device: parse, analyse, bound, find. Pure: nothing is compiled or run here."""
+"""One launch on one device: read, bound, find, predict; nothing is run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from wavecast import analyze, rules
+from wavecast import rules
 from wavecast.arch import Device
-from wavecast.compile import nvidia
-from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.compile.parsing import parse_kernel
-from wavecast.errors import InputError
-from wavecast.isa.program import Program
+from wavecast.compile.codeobject import Launch
 from wavecast.model.profile import LaunchProfile
 from wavecast.model.roofline import roofline as roofline_of
 from wavecast.model.work import work as work_of
-from wavecast.pipeline.fixing import Fixing, with_outcomes
+from wavecast.pipeline.fixing import (
+    MOST_COMPILED,
+    MOST_WITH_WHAT_IF,
+    Fixing,
+    with_outcomes,
+)
 from wavecast.pipeline.prediction import predict_launch
+from wavecast.pipeline.reading import read_launch
 from wavecast.pipeline.result import Explanation
 from wavecast.rules.finding import RuleInput
 from wavecast.rules.replication import replication
@@ -37,23 +39,6 @@ class Given:
     """The share, by argument, of the bytes that are in the memory-side cache before the launch."""
 
 
-def with_sass(code: CodeObject) -> CodeObject:
-    """An NVIDIA code object with its disassembly and resource usage, from its cubin.
-
-    Raises MissingTool without nvdisasm, InputError for code with neither SASS nor cubin.
-    """
-    if "sass" in code.stages:
-        return code
-    cubin = code.stages.get("cubin")
-    if not isinstance(cubin, bytes):
-        raise InputError(f"{code.kernel}: no machine code for {code.target}")
-    for loaded in nvidia.load_cubin(cubin, code.target, code.source):
-        if loaded.kernel == code.kernel:
-            stages = {**code.stages, "sass": loaded.stages["sass"]}
-            return replace(code, stages=stages, options={**loaded.options, **code.options})
-    raise InputError(f"{code.kernel}: not in its own cubin")
-
-
 def explain_launch(
     launch: Launch, device: Device, given: Given, sampled: LaunchProfile | None = None
 ) -> Explanation:
@@ -62,15 +47,9 @@ def explain_launch(
     `sampled` is the profile of an executed sample of the launch on the device. Raises WavecastError
     when the code cannot be read; the caller keeps other launches going.
     """
+    read = read_launch(launch, device)
+    launch, analysis = read.launch, read.analysis
     code = launch.code
-    if not code.is_amd:
-        code = with_sass(code)
-        launch = replace(launch, code=code)
-    kernel = parse_kernel(code) if code.is_amd else analyze.sass_program(code)
-    if isinstance(kernel, Program):
-        analysis = analyze.analyze_nvidia(code, device, launch, kernel)
-    else:
-        analysis = analyze.analyze(code, device, kernel.program, kernel.descriptor, launch)
     work = work_of(
         launch,
         analysis,
@@ -82,31 +61,29 @@ def explain_launch(
     )
     roofline = roofline_of(work, device)
     stated = launch if all(launch.grid) else None
-    subject = RuleInput(
-        code,
-        device,
-        analysis,
-        roofline,
-        None if isinstance(kernel, Program) else kernel.program,
-        stated,
-    )
-    findings = rules.check(subject, disabled=given.disabled_rules)
+    subject = RuleInput(code, device, analysis, roofline, read.program, stated)
+    findings = rules.check(subject, disabled=given.disabled_rules, what_if=given.what_if)
     found = predict_launch(
         launch,
         analysis,
-        kernel,
+        read.kernel,
         device,
         sampled=sampled,
         what_if=given.what_if,
         mall_resident=given.mall_resident,
     )
-    # the changes that rules simulate are those of a compute unit
-    if found.profile and found.prediction and not isinstance(kernel, Program):
+    if found.profile and found.prediction:
         fixing = Fixing(
-            launch, device, analysis, found.profile, found.prediction.seconds, given.mall_resident
+            read,
+            device,
+            found.profile,
+            found.prediction.seconds,
+            given.mall_resident,
+            MOST_WITH_WHAT_IF if given.what_if else MOST_COMPILED,
         )
         findings = with_outcomes(findings, fixing)
-    return Explanation(code, device, launch, analysis, roofline, findings, subject.program, found)
+    program = read.program if code.is_amd else None
+    return Explanation(code, device, launch, analysis, roofline, findings, program, found)
 
 
 def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:

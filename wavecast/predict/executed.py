@@ -15,7 +15,7 @@ from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import UsageError
 from wavecast.model.cache import replay
-from wavecast.model.cache.accesses import LDS
+from wavecast.model.cache.accesses import ATOMIC, LDS, VECTOR
 from wavecast.model.cache.geometry import DieCaches
 from wavecast.model.cache.traffic import footprint, mall_resident, reach
 from wavecast.model.chip import Chip
@@ -163,8 +163,23 @@ def _levels(
         hbm=float((totals * memory).sum()),
         written=float((moved[:, replay.WRITTEN] * scale).sum()),
         updated=float((moved[:, replay.UPDATED] * scale).sum()),
+        atomics=_atomics(taken, scale),
     )
     return rows, traffic
+
+
+def _atomics(taken: Sample, scale: np.ndarray) -> float:
+    """Atomics that go to the address with the most of them, at least: every array's, divided by its
+    addresses."""
+    accesses, sizes = taken.accesses, taken.arrays.sizes
+    asked = taken.table.asked
+    chosen = (asked.kind[accesses.instruction] == ATOMIC) & (
+        asked.path[accesses.instruction] == VECTOR
+    )
+    lanes = (accesses.passes + np.diff(accesses.start)) * scale * chosen
+    each = np.bincount(accesses.array, weights=lanes, minlength=len(sizes))
+    width = int(asked.width[accesses.instruction[chosen]].min(initial=8))
+    return float((each / np.maximum(1.0, np.array(sizes) / max(1, width))).max(initial=0.0))
 
 
 def _owners(taken: Sample) -> np.ndarray:

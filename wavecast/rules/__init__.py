@@ -50,9 +50,11 @@ RULES: Final = MappingProxyType(
         "64-bit-addresses": "wavecast.rules.wide_addresses",
         "replicated-work": "wavecast.rules.replicated_work",
         "padding-costs-occupancy": "wavecast.rules.padding_occupancy",
+        "tiny-workgroups": "wavecast.rules.tiny_workgroups",
         "grid-too-small": "wavecast.rules.grid_too_small",
         "partial-last-wave": "wavecast.rules.partial_wave",
         "launch-bound": "wavecast.rules.sequences",
+        "other-settings": "wavecast.rules.other_settings",
     }
 )
 
@@ -73,12 +75,17 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def check(
-    subject: RuleInput, only: Collection[str] | None = None, disabled: Collection[str] = ()
+    subject: RuleInput,
+    only: Collection[str] | None = None,
+    disabled: Collection[str] = (),
+    *,
+    what_if: bool = True,
 ) -> tuple[Finding, ...]:
     """The findings of the rules, the most severe first, then by source line. Equal ones are one,
     and what a more specific rule (earlier in the registry) explains is not found again.
 
-    `only` names the rules to run (all by default), `disabled` the rules to skip. A rule that raises
+    `only` names the rules to run (all by default), `disabled` the rules to skip; without `what_if`
+    rules that compile often are skipped too. A rule that raises
     an exception becomes an `error` finding with its name; the other rules still run. Raises
     UnknownName for an unknown rule.
     """
@@ -87,7 +94,8 @@ def check(
     found: list[Finding] = []
     for name in RULES:
         if (only is None or name in only) and name not in disabled:
-            found += _run(rule(name), subject)
+            entry = rule(name)
+            found += _run(entry, subject) if what_if or not entry.compiles_often else ()
     return tuple(sorted(_merged(_uncovered(found)), key=_order))
 
 

@@ -21,8 +21,6 @@ SHARE = 0.05
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
-    if program is None:
-        return
     for loop in hot_loops(subject):
         body = loop_instructions(program, loop)
         copies = [item for item in body if item.opcode.cost_class == "accvgpr"]

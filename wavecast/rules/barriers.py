@@ -10,7 +10,7 @@ from wavecast.isa.waits import awaits
 from wavecast.rules.changes import simulated, without, without_barriers
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix
-from wavecast.rules.loops import loop_instructions
+from wavecast.rules.loops import loop_analysis, loop_instructions
 from wavecast.rules.wording import at_line, count, lines
 
 NAME = "barrier-heavy-loop"
@@ -24,14 +24,15 @@ STEPS = 4
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
-    if program is None or subject.analysis.occupancy.waves_per_workgroup < 2:
+    if subject.analysis.occupancy.waves_per_workgroup < 2:
         return
     for loop in program.loops:
         if any(_barriers(subject, inner) for inner in program.loops if inner.parent == loop.index):
             continue
         barriers = _barriers(subject, loop)
         body = loop_instructions(program, loop)
-        works = any(item.opcode.matrix is not None for item in body)
+        analysis = loop_analysis(subject, loop)
+        works = analysis is not None and analysis.matrix_density > 0
         if not barriers or works or len(body) > INSTRUCTIONS * len(barriers):
             continue
         where = [program.instructions[index].location for index in barriers]
@@ -72,7 +73,6 @@ def _fix(barriers: list[int], body: list[int]) -> Fix:
 
 def _barriers(subject: RuleInput, loop: Loop) -> list[int]:
     """The barriers of a loop, inner loops included, at which waves wait."""
-    assert subject.program is not None
     return [
         item.index
         for item in loop_instructions(subject.program, loop)

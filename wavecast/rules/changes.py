@@ -5,49 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.rules.fix import Array, Fix, Simulated
 
-Change = Callable[[Changes, Array], LaunchTiming]
+Change = Callable[[LaunchChanges, Array], LaunchTiming]
 
 
-def free(changes: Changes, chosen: Array) -> LaunchTiming:
+def free(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """Without the cost of instructions but their issue slots."""
     return changes.free(chosen)
 
 
-def contiguous(changes: Changes, chosen: Array) -> LaunchTiming:
+def contiguous(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """With contiguous lanes, and LDS accesses without conflicts."""
     return changes.contiguous(chosen)
 
 
-def widened(changes: Changes, chosen: Array) -> LaunchTiming:
+def widened(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """With accesses joined into wide ones."""
     return changes.widened(chosen)
 
 
-def prefetched(changes: Changes, chosen: Array) -> LaunchTiming:
+def prefetched(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """With waits for the loads of the iteration before."""
     return changes.later_waits(chosen, 1)
 
 
-def unrolled(changes: Changes, chosen: Array) -> LaunchTiming:
+def unrolled(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """With the loads of four iterations outstanding."""
     return changes.later_waits(chosen, 3)
 
 
-def without(changes: Changes, chosen: Array) -> LaunchTiming:
+def without(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """Without instructions."""
     return changes.without(chosen)
 
 
-def without_barriers(changes: Changes, chosen: Array) -> LaunchTiming:
+def without_barriers(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """Without barriers."""
     return changes.without_barriers(chosen)
 
 
-def one_more_resident(changes: Changes, chosen: Array) -> LaunchTiming:
+def one_more_resident(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     """With one more workgroup resident per unit."""
     del chosen
     return changes.resident(changes.simulation.profile.placement.resident + 1)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from wavecast.errors import Unpredictable
+from wavecast.model.atomics import (
+    addresses,
+    busiest,
+    executions_of,
+    is_global_atomic,
+    operations,
+)
+from wavecast.model.footprint import element_bytes
+from wavecast.model.launches import LaunchChanges
+from wavecast.model.placement import LaunchPlacement
+from wavecast.model.simulation import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group
+from wavecast.rules.changes import Change, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.loops import GLOBAL_SPACES
+from wavecast.rules.fix import Array, Fix
 from wavecast.rules.wording import count, size
 
 NAME = "contended-atomics"
@@ -15,66 +27,95 @@ NAME = "contended-atomics"
 PER_ADDRESS = 1024
 """Atomics of a launch for each address from which on the rule speaks."""
 
-PER_WORKGROUP = 32
-"""Atomics of a workgroup for each address from which on the rule speaks."""
-
-ADDRESS_BYTES = 4
-"""Bytes of an address: the smallest atomics are of 4 bytes."""
+BANKS = 32
+"""Banks of LDS and shared memory that atomics are served by, one of each at a time."""
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    sizes, launch = _sizes(subject), subject.launch
-    workgroups = math.prod(launch.grid) if launch is not None else 1
-    atomics = group(
-        subject.analysis.memory,
-        lambda item: item.kind == "atomic" and item.space in GLOBAL_SPACES,
-    )
-    for found in atomics:
+    placement = _placement(subject)
+    if placement is None or subject.launch is None:
+        return
+    sizes = {item.name: element_bytes(item) for item in subject.launch.arguments if item.bytes}
+    times = executions_of(subject.program, subject.analysis)
+    for found in group(subject.analysis.memory, is_global_atomic):
         spanned = sizes.get(found.first.argument)
-        number = _executed(subject, found)
-        if not spanned or number is None:
+        if not spanned or any(item.index not in times for item in found.instructions):
             continue
-        addresses = max(1, spanned // ADDRESS_BYTES)
-        each = number / addresses / workgroups
-        if number < PER_ADDRESS * addresses or each < PER_WORKGROUP:
-            continue
-        yield Finding(
-            rule=NAME,
-            severity="warning",
-            message=f"{number:,.0f} atomics share {count(addresses, 'address', 'addresses')} of "
-            f"{found.first.argument}",
-            evidence=f"{found.mnemonics} by every lane; {found.first.argument} has "
-            f"{size(spanned)}, so each address takes {number / addresses:,.0f} of them, one after "
-            "the other",
-            advice="Add up in registers and within the workgroup first (LDS atomics, or a "
-            "reduction by shuffles where all lanes go to one address), and update memory once per "
-            "workgroup and address.",
-            location=found.location,
-            instruction=found.first.index,
-            covers=frozenset(item.index for item in found.instructions),
-        )
+        number = operations(found.instructions, times, placement)
+        shared = addresses(found.first, spanned)
+        if number >= PER_ADDRESS * shared:
+            yield _finding(found, number, shared, placement, times)
 
 
-def _sizes(subject: RuleInput) -> dict[str, int]:
-    arguments = subject.launch.arguments if subject.launch is not None else ()
-    return {item.name: item.bytes for item in arguments}
-
-
-def _executed(subject: RuleInput, found: AccessGroup) -> float | None:
-    """Atomics of the launch if every lane is on, None where a count is not known."""
-    analysis, program, launch = subject.analysis, subject.program, subject.launch
-    if program is None or launch is None:
+def _placement(subject: RuleInput) -> LaunchPlacement | None:
+    """Where the workgroups of the launch run; None where they do not."""
+    if subject.launch is None:
         return None
-    x, y, z = launch.grid
-    waves = x * y * z * analysis.occupancy.waves_per_workgroup
-    total = 0.0
-    for item in found.instructions:
-        block = next(b.index for b in program.blocks if b.start <= item.index < b.stop)
-        times = analysis.executed[block] if block < len(analysis.executed) else None
-        if times is None:
-            return None
-        total += times * waves * subject.device.wave_lanes
-    return total
+    occupancy, device = subject.analysis.occupancy, subject.device
+    try:
+        return LaunchPlacement.of(subject.launch, occupancy, device, device.wave_lanes)
+    except Unpredictable:
+        return None
+
+
+def _finding(
+    found: AccessGroup,
+    number: float,
+    shared: int,
+    placement: LaunchPlacement,
+    times: Mapping[int, float],
+) -> Finding:
+    name, each = found.first.argument, number / shared
+    fixes = tuple(_fixes(found, each, shared, placement, times))
+    return Finding(
+        rule=NAME,
+        severity="warning",
+        message=f"{number:,.0f} atomics share {count(shared, 'address', 'addresses')} of {name}",
+        evidence=f"{found.mnemonics}; each address takes {each:,.0f} of them, one after the other, "
+        f"{each / placement.workgroups:,.3g} of every workgroup; {name} has "
+        f"{size(shared * found.first.bytes_per_lane)}",
+        advice=fixes[0].advice,
+        location=found.location,
+        instruction=found.first.index,
+        fixes=fixes,
+        covers=frozenset(item.index for item in found.instructions),
+    )
+
+
+def _fixes(
+    found: AccessGroup,
+    each: float,
+    shared: int,
+    placement: LaunchPlacement,
+    times: Mapping[int, float],
+) -> Iterator[Fix]:
+    """One atomic per workgroup and address; and so with no more workgroups than fit the device."""
+    wave = operations(found.instructions, times, placement)
+    wave /= placement.workgroups * placement.waves * sum(times[i.index] for i in found.instructions)
+    passes = busiest(wave, min(shared, BANKS)) if shared > 1 else 1.0
+    slots = placement.units * placement.resident
+    in_lds = "by LDS atomics" if shared > 1 else "by a reduction (tl.sum, or shuffles and then LDS)"
+    reduce = f"Add up within the workgroup first ({in_lds}), and update memory once per workgroup"
+    steps = []
+    if each > placement.workgroups:
+        steps.append((f"{reduce} and address.", placement.workgroups))
+    if slots < placement.workgroups:
+        steps.append(
+            (
+                f"{reduce} and address, with {slots:,} workgroups (as many as fit the device) that "
+                "loop over the data.",
+                slots,
+            )
+        )
+    for advice, left in steps:
+        yield simulated(advice, _reduced(passes, left), (i.index for i in found.instructions))
+
+
+def _reduced(passes: float, left: float) -> Change:
+    def change(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+        return changes.atomics_in_lds(chosen, passes, left)
+
+    return change
 
 
 RULE = Rule(
@@ -85,8 +126,8 @@ RULE = Rule(
 Atomics to one address are served one after the other by one channel of the L2, whatever the device
 has of them. Thousands of threads that count into a few addresses wait for each other.
 
-Fires for global atomics of which a launch makes at least {PER_ADDRESS:,}, and a workgroup
-{PER_WORKGROUP}, for each address of the tensor they update. What the contention costs depends on
-the data, so the finding states no part of the time.""",
+Fires for global atomics of which a launch makes at least {PER_ADDRESS:,} for each address of the
+tensor they update. The fix is simulated with the atomics in LDS, and one per workgroup and address
+in memory. Which lanes meet depends on the data: the addresses count as hit equally often.""",
     check=_check,
 )

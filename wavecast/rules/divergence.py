@@ -22,8 +22,6 @@ _MOVES = frozenset({MemoryKind.LOAD, MemoryKind.STORE, MemoryKind.LOAD_TO_LDS})
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
-    if program is None:
-        return
     for loop in hot_loops(subject):
         branches = _branches(program, loop)
         if len(branches) < BRANCHES:

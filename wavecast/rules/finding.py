@@ -44,13 +44,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleInput:
-    """The input of a rule. `program` is None for NVIDIA targets, `launch` without a launch."""
+    """The input of a rule. `program` is the machine code (SASS for NVIDIA), `launch` None without a
+    launch."""
 
     code: CodeObject
     device: Device
     analysis: CodeAnalysis
     roofline: Roofline
-    program: Program | None
+    program: Program
     launch: Launch | None
 
     @property
@@ -63,10 +64,12 @@ class RuleInput:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One entry of the registry. `name` is kebab-case; `check` yields findings."""
+    """One entry of the registry. `name` is kebab-case; `check` yields findings. A rule that
+    `compiles_often` runs with what-ifs only: every fix takes a compilation."""
 
     name: str
     severity: Severity
     title: str
     explanation: str
     check: Callable[[RuleInput], Iterable[Finding]]
+    compiles_often: bool = False

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +25,7 @@ class Simulated:
     them as bool[n]."""
 
     instructions: frozenset[int]
-    run: Callable[[Changes, Array], LaunchTiming]
+    run: Callable[[LaunchChanges, Array], LaunchTiming]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Recompiled:
     `text` is the changed text of the stage that compilation starts from: `ttir` for Triton, the
     source for HIP. `options` are compiler options of Triton that differ, `scalars` arguments that
     differ by name, `strides` the strides in elements of tensors that differ by name, and `grid`
-    the grid, None where it stays.
+    the grid, None where it stays. With `same_work` the change counts only if the kernel computes
+    and stores as much as before.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Recompiled:
     scalars: Mapping[str, int] = field(default_factory=dict)
     strides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     grid: tuple[int, int, int] | None = None
+    same_work: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:

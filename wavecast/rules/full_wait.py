@@ -45,7 +45,8 @@ class _Exposure:
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
-    if program is None:
+    if not subject.code.is_amd:
+        yield from _not_asynchronous(subject)
         return
     charges = Charges(subject.device, subject.device.wave_lanes)
     for loop in hot_loops(subject):
@@ -57,6 +58,34 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         hidden = exposure.cycles + _others(subject, analysis)
         if _is_slow(subject, analysis, hidden) or _not_pipelined(subject, analysis):
             yield _finding(subject, loop, analysis, exposure, hidden)
+
+
+def _not_asynchronous(subject: RuleInput) -> Iterator[Finding]:
+    """Loops with dots of an NVIDIA kernel that Triton was told not to pipeline: SASS waits by
+    scoreboards, which the time of the launch has already."""
+    for loop in hot_loops(subject):
+        analysis = loop_analysis(subject, loop)
+        if analysis is None or not _not_pipelined(subject, analysis):
+            continue
+        advice = _pipeline_advice(subject)
+        yield Finding(
+            rule=NAME,
+            severity="warning",
+            message=f"the loop{at_line(loop.location)} waits for loads right after issuing them",
+            evidence=f"num_stages={subject.code.options.get('num_stages')}: no tile is copied "
+            "to shared memory ahead of the dots; a warp has "
+            f"{size(analysis.bytes_global)} in flight per iteration",
+            advice=advice,
+            location=loop.location,
+            fixes=tuple(
+                Fix(
+                    f"Use num_stages={stages}, so that tiles are copied during the dots.",
+                    Recompiled(stage(subject, "ttir"), {"num_stages": stages}),
+                    f"num_stages={stages}",
+                )
+                for stages in (3, 2)
+            ),
+        )
 
 
 def _as_launched(subject: RuleInput, loop: LoopAnalysis) -> LoopAnalysis:
@@ -238,6 +267,6 @@ have to do meanwhile (only those of other workgroups when the loop has a barrier
 cover the latency: that of L2 for a loop with matrix instructions (`warning`), that of main
 memory for another loop (`note`), unless the resident waves together have bandwidth times
 latency bytes in flight. Latencies are measured ones; where none is published, 200 and 500
-clocks.""",
+clocks. On NVIDIA targets, for loops with dots whose num_stages is below 2.""",
     check=_check,
 )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.reshaping import split_loop
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.rates import placement
+from wavecast.rules.tiles import other_blocks
 from wavecast.rules.wording import at_line
 
 NAME = "grid-too-small"
@@ -46,14 +47,15 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _fixes(subject: RuleInput, workgroups: int, units: int, advice: str) -> Iterator[Fix]:
-    """The iterations of the outermost loop with the most divided among workgroups that fill the
-    device, and their results added by a second kernel."""
+    """Smaller tiles; and the iterations of the outermost loop with the most divided among
+    workgroups that fill the device, and their results added by a second kernel."""
+    yield from other_blocks(subject, smaller=True, why=", so that the grid has more workgroups")
     known = [
         loop
         for loop in subject.analysis.loops
         if loop.depth == 1 and loop.trip_count is not None and loop.trip_count >= 2
     ]
-    if not known or subject.program is None:
+    if not known:
         return
     analysis, loop = subject.analysis, max(known, key=lambda found: found.trip_count or 0.0)
     parts = 1 << min(int(math.log2(units / workgroups)), int(math.log2(loop.trip_count or 2.0)))
@@ -61,7 +63,7 @@ def _fixes(subject: RuleInput, workgroups: int, units: int, advice: str) -> Iter
         return
     stored = sum(written for _, written in analysis.requested_bytes.values())
 
-    def split(changes: Changes, chosen: Array) -> LaunchTiming:
+    def split(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
         del chosen
         return split_loop(changes.simulation, analysis, loop.index, parts, stored)
 

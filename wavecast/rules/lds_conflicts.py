@@ -136,7 +136,7 @@ def _status(subject: RuleInput, item: MemoryInstruction) -> str:
     Known are those of plain reads and writes, which every target of a family has; not those of
     two-address forms and of the transposing reads only one target has.
     """
-    if subject.program is None or not _is_plain(subject.program.instructions[item.index].opcode):
+    if not subject.code.is_amd or not _is_plain(subject.program.instructions[item.index].opcode):
         return "derived"
     banks = subject.device.get("lds_banks")
     known = int(banks) if isinstance(banks, (int, float)) else 32

@@ -32,13 +32,10 @@ def hot_loops(subject: RuleInput) -> tuple[Loop, ...]:
     iteration count says nothing about the kernel's time. So are loops the launch does not enter,
     such as the remainder of an unrolled one.
     """
-    program = subject.program
-    if program is None:
-        return ()
     return tuple(
         loop
-        for loop in program.loops
-        if not loop.children and _works(program, loop) and not _is_skipped(subject, loop)
+        for loop in subject.program.loops
+        if not loop.children and _works(subject, loop) and not _is_skipped(subject, loop)
     )
 
 
@@ -47,12 +44,13 @@ def _is_skipped(subject: RuleInput, loop: Loop) -> bool:
     return analysis is not None and analysis.trip_count == 0
 
 
-def _works(program: Program, loop: Loop) -> bool:
+def _works(subject: RuleInput, loop: Loop) -> bool:
+    analysis = loop_analysis(subject, loop)
+    if analysis is not None and analysis.matrix_density > 0:
+        return True
     vector = 0
-    for instruction in loop_instructions(program, loop):
+    for instruction in loop_instructions(subject.program, loop):
         memory = instruction.memory
-        if instruction.opcode.matrix is not None:
-            return True
         if memory is not None and memory.kind is not MemoryKind.ATOMIC:
             return True
         vector += memory is None and instruction.opcode.is_vector
@@ -75,16 +73,14 @@ def pipe_share(subject: RuleInput, loop: Loop, pipe: str) -> float:
     return analysis.cycles.get(pipe, 0.0) / max(analysis.cycles.values())
 
 
-def of_class(program: Program | None, name: str) -> list[int]:
+def of_class(program: Program, name: str) -> list[int]:
     """Indices of the instructions whose cost class begins with a name."""
-    instructions = program.instructions if program is not None else ()
+    instructions = program.instructions
     return [item.index for item in instructions if item.opcode.cost_class.startswith(name)]
 
 
 def hot_loop_analyses(subject: RuleInput) -> tuple[LoopAnalysis, ...]:
-    """The analyses of the hot loops; without a program, of every loop."""
-    if subject.program is None:
-        return subject.analysis.loops
+    """The analyses of the hot loops."""
     found = (loop_analysis(subject, loop) for loop in hot_loops(subject))
     return tuple(analysis for analysis in found if analysis is not None)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.reshaping import wider_lanes
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.rules.accesses import AccessGroup, group, operation_of, operations_at, stride_names
 from wavecast.rules.changes import simulated, widened
 from wavecast.rules.finding import Finding, Rule, RuleInput
@@ -79,7 +79,7 @@ def _single(subject: RuleInput, found: AccessGroup) -> Finding:
 
     analysis, loop = subject.analysis, found.first.loop
 
-    def wide(changes: Changes, chosen: Array) -> LaunchTiming:
+    def wide(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
         return wider_lanes(changes.simulation, chosen, factor, analysis, loop)
 
     return Finding(

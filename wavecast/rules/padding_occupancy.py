@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from wavecast.isa.instruction import SourceLocation
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
@@ -62,7 +62,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _fix(advice: str, workgroups: int) -> Fix:
-    def resident(changes: Changes, chosen: Array) -> LaunchTiming:
+    def resident(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
         del chosen
         return changes.resident(workgroups)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.reshaping import finer
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.fix import Array
+from wavecast.rules.fix import Array, Fix
 from wavecast.rules.rates import placement
+from wavecast.rules.tiles import other_blocks
 from wavecast.rules.wording import count
 
 NAME = "partial-last-wave"
@@ -47,11 +48,17 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         f"{rounds:.2f} hold work, {100 * efficiency:.0f} %",
         advice=advice,
         location=subject.kernel_location,
-        fixes=(simulated(advice, _half_tiles),),
+        fixes=_fixes(subject, advice),
     )
 
 
-def _half_tiles(changes: Changes, chosen: Array) -> LaunchTiming:
+def _fixes(subject: RuleInput, advice: str) -> tuple[Fix, ...]:
+    """Smaller tiles compiled; simulated where the kernel does not show them."""
+    smaller = tuple(other_blocks(subject, smaller=True, why=", for finer rounds"))
+    return smaller or (simulated(advice, _half_tiles),)
+
+
+def _half_tiles(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
     del chosen
     return finer(changes.simulation, 2)
 

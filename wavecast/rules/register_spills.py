@@ -13,6 +13,7 @@ from wavecast.rules.fix import Fix
 from wavecast.rules.loops import hot_loops, loop_instructions, of_class
 from wavecast.rules.rates import placement
 from wavecast.rules.settings import more_warps, without_caps
+from wavecast.rules.tiles import other_blocks
 from wavecast.rules.wording import at_line, count, lines, listed
 
 NAME = "register-spills"
@@ -22,9 +23,8 @@ LANE_MOVES = 4
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    registers = subject.analysis.registers
     scratch = [item for item in subject.analysis.memory if _is_scratch(subject, item)]
-    if not scratch and (subject.program is not None or not registers.spilled_vgpr):
+    if not scratch:
         yield from _scalar_spills(subject)
         return
     in_loop = [item for item in scratch if item.loop is not None]
@@ -61,7 +61,7 @@ def _is_scratch(subject: RuleInput, item: MemoryInstruction) -> bool:
     gfx90a reaches it through a buffer descriptor and no address of the lane's own: `off`, which
     no access to a tensor has.
     """
-    if item.space != "buffer" or subject.program is None:
+    if item.space != "buffer":
         return item.space == "scratch"
     instruction = subject.program.instructions[item.index]
     own_address = any(
@@ -74,7 +74,7 @@ def _is_scratch(subject: RuleInput, item: MemoryInstruction) -> bool:
 def _scalar_spills(subject: RuleInput) -> Iterator[Finding]:
     """SGPRs spill to lanes of a VGPR; that costs instructions, no memory."""
     spilled = subject.analysis.registers.spilled_sgpr
-    if not spilled or subject.program is None:
+    if not spilled:
         return
     for loop in hot_loops(subject):
         body = loop_instructions(subject.program, loop)
@@ -135,6 +135,7 @@ def _fixes(subject: RuleInput, advice: str, scratch: list[MemoryInstruction]) ->
     yield from without_caps(subject, advice)
     if not _workgroup_fills_file(subject):
         yield from more_warps(subject)
+    yield from other_blocks(subject, smaller=True, why=": each wave holds less")
     moves = of_class(subject.program, "valu_lane")
     yield simulated(advice, free, (*(item.index for item in scratch), *moves))
 

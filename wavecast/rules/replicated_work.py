@@ -20,7 +20,7 @@ _MEMORY = ("tt.load", "tt.store", "amdg.buffer_load", "amdg.buffer_store")
 def _check(subject: RuleInput) -> Iterator[Finding]:
     warps = subject.code.options.get("num_warps")
     found = module(subject, "ttgir")
-    if found is None or not isinstance(warps, int) or warps < 2 or not subject.code.is_amd:
+    if found is None or not isinstance(warps, int) or warps < 2:
         return
     products = dots(found)
     if products:
@@ -80,8 +80,8 @@ Triton spreads a tile over all threads of a workgroup. A tile with fewer element
 with fewer matrix instructions than waves, is computed several times: the results are equal, only
 one is stored, and every pipe pays for all of them.
 
-Fires for AMD kernels without dots whose largest access has at most half as many elements as the
-workgroup has threads, and for dots whose product is computed at least twice. The fix is predicted
-by compiling the kernel with as many fewer warps.""",
+Fires for kernels without dots whose largest access has at most half as many elements as the
+workgroup has threads, and, on AMD targets, for dots whose product is computed at least twice. The
+fix is predicted by compiling the kernel with as many fewer warps.""",
     check=_check,
 )

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 
 from wavecast.rules.finding import RuleInput
 from wavecast.rules.fix import Fix, Recompiled
+from wavecast.rules.rates import placement
 from wavecast.rules.triton_stages import stage
-
-MOST_WARPS = 16
-"""Warps of the largest workgroup (1024 threads of 64 lanes)."""
 
 _CAPS = re.compile(
     r"__attribute__\s*\(\(\s*amdgpu_(?:waves_per_eu|num_vgpr)\s*\([^)]*\)\s*\)\)"
@@ -18,10 +16,15 @@ _CAPS = re.compile(
 )
 
 
+def most_warps(subject: RuleInput) -> int:
+    """Warps of the largest workgroup of the device."""
+    return placement(subject).max_workgroup_threads // subject.device.wave_lanes
+
+
 def more_warps(subject: RuleInput) -> Iterator[Fix]:
     """The kernel of Triton with twice as many warps, which share a tile's registers."""
     warps, text = subject.code.options.get("num_warps"), stage(subject, "ttir")
-    if isinstance(warps, int) and text and 2 * warps <= MOST_WARPS and subject.code.is_amd:
+    if isinstance(warps, int) and text and 2 * warps <= most_warps(subject):
         advice = f"Use num_warps={2 * warps} (now {warps}): each wave has half of the tile."
         yield Fix(advice, Recompiled(text, {"num_warps": 2 * warps}), f"num_warps={2 * warps}")
 
@@ -29,7 +32,7 @@ def more_warps(subject: RuleInput) -> Iterator[Fix]:
 def fewer_warps(subject: RuleInput, warps: int, advice: str) -> Iterator[Fix]:
     """The kernel of Triton with `warps` warps."""
     text = stage(subject, "ttir")
-    if text and subject.code.is_amd:
+    if text:
         yield Fix(advice, Recompiled(text, {"num_warps": warps}), f"num_warps={warps}")
 
 
@@ -49,4 +52,4 @@ def without_caps(subject: RuleInput, advice: str) -> Iterator[Fix]:
         )
 
 
-__all__ = ["fewer_warps", "more_warps", "without_caps"]
+__all__ = ["fewer_warps", "more_warps", "most_warps", "without_caps"]

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.reshaping import split_loop
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.changes import contiguous, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
@@ -90,7 +90,7 @@ def _wave_per_row(subject: RuleInput, found: AccessGroup, covered: frozenset[int
         return
     index = loop
 
-    def change(changes: Changes, chosen: Array) -> LaunchTiming:
+    def change(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
         return split_loop(changes.with_contiguous(chosen), analysis, index, lanes, 0.0, added=False)
 
     yield simulated(

@@ -105,7 +105,7 @@ CASES = (
         order="16",
     ),
     PlantedKernel("wide_offsets", "64-bit-addresses"),
-    PlantedKernel("wide_gather", "64-bit-addresses"),
+    PlantedKernel("row_per_program", "tiny-workgroups"),
     PlantedKernel("skinny_gemm", "grid-too-small"),
     PlantedKernel("few_rows_sum", "grid-too-small"),
     PlantedKernel("softmax_replicated", "replicated-work"),

@@ -12,7 +12,16 @@ from types import MappingProxyType
 from typing import Final
 
 from wavecast.analyze.dtypes import dtype_of
-from wavecast.isa.opcode import Control, MatrixShape, MemoryEffect, MemoryKind, Opcode, Role, Space
+from wavecast.isa.opcode import (
+    Control,
+    MatrixShape,
+    MemoryEffect,
+    MemoryKind,
+    Opcode,
+    OpcodeFlag,
+    Role,
+    Space,
+)
 
 UNKNOWN_COST: Final = "unknown"
 
@@ -33,7 +42,7 @@ def rows() -> dict[str, Opcode]:
         line = raw.split("#", 1)[0].strip()
         if line.startswith("@"):
             group = line[1:].split()
-            assert len(group) in (2, 4), f"sass.tbl:{number}: bad group {line!r}"
+            assert len(group) in (2, 3, 4), f"sass.tbl:{number}: bad group {line!r}"
             continue
         for item in line.split():
             name, _, flops = item.partition(":")
@@ -57,6 +66,7 @@ def _row(name: str, group: list[str], flops: float) -> Opcode:
         mnemonics=MappingProxyType({}),
         memory=memory,
         role=_ROLES.get(group[0], Role.NONE),
+        flags=frozenset(OpcodeFlag(flag) for flag in group[2:3] if len(group) == 3),
     )
 
 
@@ -99,6 +109,7 @@ def opcode(mnemonic: str, predicated: bool) -> Opcode:
         memory=memory,
         control=_control(row.name, predicated),
         role=row.role,
+        flags=row.flags,
         matrix=_shape(mnemonic) if row.form == "matrix" else None,
     )
 

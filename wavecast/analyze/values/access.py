@@ -42,6 +42,11 @@ class AddressPattern:
     parts: int
     kind: MemoryKind
 
+    @property
+    def lanes(self) -> int | None:
+        """Lanes that take part; None when the addresses are not known."""
+        return None if self.offsets is None else len(self.offsets) - self.offsets.count(None)
+
     def lines(self, line_bytes: int) -> int | None:
         """Cache lines of `line_bytes` a wave touches; the base is taken as aligned to a line
         unless `exact`. None when the addresses are not known."""

@@ -6,6 +6,7 @@ their trip counts and accesses the addresses of their lanes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,15 +23,18 @@ from wavecast.compile.codeobject import Launch
 from wavecast.errors import MissingFact, Unpredictable
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
+from wavecast.model.atomics import at_one_address, executions_of
 from wavecast.model.chip import Chip
 from wavecast.model.cu.fold import Folded, fold
 from wavecast.model.cu.streams import HBM, L2, PASSES, REQUEST, SERIAL, TAGS, Streams, expanded
+from wavecast.model.footprint import element_bytes
 from wavecast.model.memory import residency
 from wavecast.model.notes import Note
 from wavecast.model.placement import LaunchPlacement
 from wavecast.model.profile import LaunchProfile, LevelTraffic, ProfileSource
 from wavecast.model.sm import code as c
 from wavecast.model.sm.code import SmCode
+from wavecast.model.sm.repeats import renumbered
 from wavecast.model.sm.requests import passes, repeats, sectors
 from wavecast.model.sm.row_table import RowTable
 from wavecast.model.sm.schedule import Schedule
@@ -116,6 +120,11 @@ class _Reader:
         self._chip, self._launch = Chip.of(device), launch
         self._shared_bytes = analysis.lds_bytes * min(placement.resident, placement.most_per_unit)
         self._stack_bytes = analysis.registers.scratch_bytes
+        sizes = {a.name: element_bytes(a) for a in launch.arguments if a.bytes > 0}
+        times = executions_of(code.program, analysis)
+        self._atomics = max(
+            at_one_address(analysis.memory, times, placement, sizes), self._meeting()
+        )
         self._rows = [np.zeros((len(a.warps), REQUEST), np.float32) for a in paths.accesses]
         self._boxes = TensorBoxes(code.program, launch, placement.waves)
         copies = {n: a for n, a in enumerate(paths.accesses) if self._is_bulk(a)}
@@ -163,15 +172,15 @@ class _Reader:
             steps.append(expanded(blocks[kept], firsts, lengths))
             weights.append(np.repeat(shorter.weights[kept], lengths[blocks[kept]]))
             rows.append(table.of_warp(warp, numbers[kept]))
-        self._renumber_phases(steps, rows)
-        return Streams(
+        found = Streams(
             waves=waves,
             steps=np.concatenate(steps).astype(np.int32),
             weights=np.concatenate(weights).astype(np.float32),
             start=_starts(steps),
             rows=np.concatenate(rows).astype(np.float32),
             rows_start=_starts(rows),
-        ), self._arrivals
+        )
+        return replace(found, rows=renumbered(self._code, found)), self._arrivals
 
     def _folded(self, blocks: Array, lengths: Array) -> Folded:
         """What a warp executed, with long loops shortened. Where memory barriers order warps, all
@@ -274,7 +283,27 @@ class _Reader:
                 rows[:, TAGS], rows[:, PASSES] = 0.0, lines[piece]
             position += count
         l2, hbm = found.launch
-        return LevelTraffic(l2, hbm, hbm)
+        return LevelTraffic(l2, hbm, hbm, atomics=self._atomics)
+
+    def _meeting(self) -> float:
+        """Atomics of the launch at the address with the most of them, of those that every sampled
+        workgroup updates."""
+        waves, found = self._placement.waves, []
+        for access in self._paths.accesses:
+            memory = self._code.program.instructions[access.instruction].memory
+            atomic = memory is not None and memory.kind is MemoryKind.ATOMIC
+            if atomic and access.addresses is not None and self._is_global(access):
+                warp, _ = np.nonzero(access.lanes)
+                groups = (access.warps // waves).astype(np.uint64)[warp]
+                found.append(np.stack([groups, access.addresses[access.lanes]], axis=1))
+        if not found:
+            return 0.0
+        pairs, counts = np.unique(np.concatenate(found), axis=0, return_counts=True)
+        addresses, own = np.unique(pairs[:, 1], return_inverse=True)
+        groups = len(_templates(self._placement))
+        everywhere = np.bincount(own, minlength=len(addresses)) == groups
+        most = np.bincount(own, counts, len(addresses))[everywhere].max(initial=0.0)
+        return float(most) * self._placement.workgroups / groups
 
     def _stores(self, instruction: Array) -> Array:
         """Which instructions (by number) write memory (bool)."""
@@ -389,18 +418,6 @@ class _Reader:
         elif access.addresses is not None:
             return access.addresses[np.arange(len(access.warps)), access.lanes.argmax(axis=1)]
         raise Unpredictable("the address of a memory barrier depends on data")
-
-    def _renumber_phases(self, steps: list[Array], rows: list[Array]) -> None:
-        """Say for which phase each wait is: that of its number among those of its warp that are
-        kept."""
-        for own, asked in zip(steps, rows, strict=True):
-            with_row = own[self._code.slots[own] > 0]
-            waiting = np.flatnonzero(self._code.kind[with_row] == c.PHASE_WAIT)
-            count: dict[int, int] = {}
-            for row in waiting.tolist():
-                barrier = int(asked[row, TAGS])
-                count[barrier] = count.get(barrier, 0) + 1
-                asked[row, L2] = count[barrier]
 
 
 def _arrays(launch: Launch) -> LaunchArrays:

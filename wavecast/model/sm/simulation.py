@@ -94,7 +94,11 @@ class SmSimulation:
         bounds = _bounds(unit, placement.simds, clock, count / simulated * profile.work)
         busy = max(clocks / clock, *bounds.values())
         if traffic is not None:
-            rates = (("L2", traffic.l2, chip.l2_bandwidth), ("memory", traffic.hbm, chip.hbm))
+            rates = (
+                ("L2", traffic.l2, chip.l2_bandwidth),
+                ("memory", traffic.hbm, chip.hbm),
+                ("atomics", traffic.atomics, clock / chip.coefficient(FAMILY, "atomic")),
+            )
             for name, amount, rate in rates:
                 if rate:
                     bounds[name] = amount / rate

@@ -9,18 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.model.cu.streams import HBM, L2, PASSES, TAGS
+from wavecast.model.cu.streams import PASSES
 from wavecast.model.prediction import WhatIf
 from wavecast.model.simulation import LaunchTiming
 from wavecast.model.sm import code as c
 from wavecast.model.sm.code import SmCode
+from wavecast.model.sm.joining import contiguous_rows, joined, without_work
 from wavecast.model.sm.simulation import SmSimulation
-from wavecast.model.whatif import LEAST, PLENTY, Change
+from wavecast.model.whatif import LEAST, PLENTY, Change, kept, requesting
 
 Array = np.ndarray[Any, Any]
 
-LINE: Final = 128.0
-WARP: Final = 32
 _VECTOR_PIPES: Final = (c.FMA, c.ALU, c.HALF, c.FP64, c.UNIFORM)
 _MATRIX_PIPES: Final = (c.MATRIX, c.WARPGROUP, c.TCGEN)
 
@@ -42,19 +41,59 @@ class SmChanges:
                 found.append(WhatIf(change, seconds, speedup))
         return tuple(sorted(found, key=lambda entry: -entry.time_saved))
 
+    def free(self, chosen: Array) -> LaunchTiming:
+        """With instructions (bool[n]) that take an issue slot and nothing else."""
+        code, streams = self.simulation.code, self.simulation.profile.streams
+        rows = streams.rows.copy()
+        rows[chosen[streams.steps[code.slots[streams.steps] > 0]]] = 0.0
+        asking = self._requesting(rows)
+        return replace(asking, code=without_work(code, chosen & ~_synchronises(code))).run()
+
     def contiguous(self, chosen: Array) -> LaunchTiming:
         """With contiguous lanes in memory instructions (bool[n]), and shared-memory accesses
         without bank conflicts."""
-        streams, code = self.simulation.profile.streams, self.simulation.code
-        of_row = streams.steps[code.slots[streams.steps] > 0]
-        widths = np.array([i.memory.bytes if i.memory else 0 for i in code.program.instructions])
-        least = np.maximum(1.0, widths * WARP / LINE)[of_row]
-        part, rows = chosen[of_row], streams.rows.copy()
-        for column in (TAGS, PASSES):
-            rows[part, column] = np.minimum(rows[part, column], least[part])
-        for column in (L2, HBM):
-            rows[part, column] = np.minimum(rows[part, column], least[part] * LINE)
-        return self._simulated(streams=replace(streams, rows=rows))
+        return self.with_contiguous(chosen).run()
+
+    def with_contiguous(self, chosen: Array) -> SmSimulation:
+        """The simulation of `contiguous`."""
+        return self._requesting(contiguous_rows(self.simulation, chosen))
+
+    def widened(self, chosen: Array) -> LaunchTiming:
+        """With memory instructions (bool[n]) joined into wide, contiguous ones."""
+        wide = self.with_contiguous(chosen)
+        code, streams = joined(self.simulation, chosen)
+        return replace(wide, code=code, profile=replace(wide.profile, streams=streams)).run()
+
+    def later_waits(self, chosen: Array, iterations: int) -> LaunchTiming:
+        """Raises ValueError: a scoreboard does not count the loads of an iteration."""
+        del chosen, iterations
+        raise ValueError("SASS waits by scoreboards")
+
+    def without(self, chosen: Array) -> LaunchTiming:
+        """Without instructions (bool[n]), which warps pass over."""
+        code, streams = self.simulation.code, self.simulation.profile.streams
+        return self._simulated(streams=kept(streams, code.slots, ~chosen[streams.steps]))
+
+    def without_barriers(self, chosen: Array) -> LaunchTiming:
+        """Without the barriers among instructions (bool[n])."""
+        code = self.simulation.code
+        gone = chosen & (code.kind == c.BARRIER)
+        return self._simulated(replace(code, kind=np.where(gone, c.PLAIN, code.kind)))
+
+    def atomics_in_lds(self, chosen: Array, passes: float, left: float) -> LaunchTiming:
+        """With global atomics (bool[n]) of shared memory, each of `passes` passes through its
+        banks, and `left` atomics at the address of memory with the most of them."""
+        code, streams = self.simulation.code, self.simulation.profile.streams
+        rows = streams.rows.copy()
+        part = chosen[streams.steps[code.slots[streams.steps] > 0]]
+        rows[part] = 0.0
+        rows[part, PASSES] = passes
+        asking = self._requesting(rows)
+        kinds = np.where(chosen, c.SHARED, code.kind).astype(code.kind.dtype)
+        traffic = asking.profile.traffic
+        traffic = replace(traffic, atomics=left) if traffic is not None else None
+        profile = replace(asking.profile, traffic=traffic)
+        return replace(asking, code=replace(code, kind=kinds), profile=profile).run()
 
     def resident(self, workgroups: int) -> LaunchTiming:
         """With that many workgroups resident on an SM."""
@@ -81,13 +120,17 @@ class SmChanges:
         yield "memory bandwidth free", partial(no_memory.run, hbm=PLENTY)
         near = chip.latency["l1"] * chip.clock
         yield "memory as near as the L1", partial(now.run, latency_l2=near, latency_hbm=near)
-        kinds = np.where(code.kind == c.BARRIER, c.PLAIN, code.kind).astype(np.int32)
-        yield "barriers free", partial(self._simulated, replace(code, kind=kinds))
+        yield "barriers free", partial(self.without_barriers, np.ones(len(code.kind), bool))
         resident, peak = now.profile.placement.resident, chip.clock
         for word, number in (("more", resident + 1), ("fewer", resident - 1)):
             if number >= 1:
                 yield f"one workgroup {word} per unit ({number})", partial(self.resident, number)
         yield f"at the peak clock ({peak / 1e9:.2f} GHz)", partial(self.at, peak)
+
+    def _requesting(self, rows: Array) -> SmSimulation:
+        """The simulation with other requests (as `Streams.rows`)."""
+        now, code = self.simulation, self.simulation.code
+        return replace(now, profile=requesting(now.profile, rows, code.slots, code.kind == c.STORE))
 
     def _simulated(self, code: SmCode | None = None, **fields: Any) -> LaunchTiming:
         now = self.simulation
@@ -107,6 +150,11 @@ class SmChanges:
             issue=np.where(chosen, 1e-3, code.issue).astype(np.float32),
             stall=np.where(chosen, 1, code.stall).astype(np.int32),
         )
+
+
+def _synchronises(code: SmCode) -> Array:
+    """Instructions (bool[n]) that warps wait for each other by."""
+    return np.isin(code.kind, (c.BARRIER, c.ARRIVAL, c.PHASE_WAIT, c.COMMIT, c.TMA))
 
 
 __all__ = ["SmChanges"]
