@@ -97,8 +97,8 @@ def adamw_master(
     lr: float, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
     weight_decay: float = 0.01, grad_scale: float = 1.0,
 ) -> None:  # fmt: skip
-    """`adamw` with the parameters kept in float32: the step is on `master`, and `param` gets it
-    rounded. Raises ArgumentError."""
+    """`adamw` with the parameters kept in float32: the step is on `master`, of the shape of
+    `param`, and `param` gets it rounded. Raises ArgumentError."""
     numbers = scalars("adamw_master", step, lr, beta1, beta2, eps, weight_decay, grad_scale)
     states = {"exp_avg": exp_avg, "exp_avg_sq": exp_avg_sq, "master": master}
     _run("adamw_master", param, grad, states, numbers)

@@ -51,21 +51,22 @@ BACKWARD = elementwise.flat_kernel(
 
 @TENSORS.checked
 def silu(x: Tensor) -> Tensor:
-    """x · sigmoid(x), of float32, float16 or bfloat16, in float32, returned in the dtype of `x`.
-    Raises ArgumentError."""
+    """x · sigmoid(x) of float32, float16 or bfloat16 of any shape, in float32, returned in the
+    shape and dtype of `x`. Raises ArgumentError."""
     return elementwise.run(ACTIVATION, "y", x, x=x, NAME="silu")
 
 
 @BACKWARD_TENSORS.checked
 def silu_backward(dy: Tensor, x: Tensor) -> Tensor:
-    """The gradient of `silu` with respect to `x`, in its dtype. Raises ArgumentError."""
+    """The gradient of `silu` with respect to `x`, in its shape, which `dy` has too, and its dtype.
+    Raises ArgumentError."""
     return elementwise.run(BACKWARD, "dx", x, dy=dy, x=x, NAME="silu")
 
 
 @TENSORS.checked
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
     """x · Φ(x) with the distribution function Φ of the normal distribution, of float32, float16 or
-    bfloat16, in float32 (to 8e-8 · |x|), returned in the dtype of `x`.
+    bfloat16 of any shape, in float32 (to 8e-8 · |x|), returned in the shape and dtype of `x`.
 
     `approximate="tanh"` is the usual approximation by the hyperbolic tangent. Raises
     ArgumentError.
@@ -75,21 +76,23 @@ def gelu(x: Tensor, approximate: str = "none") -> Tensor:
 
 @BACKWARD_TENSORS.checked
 def gelu_backward(dy: Tensor, x: Tensor, approximate: str = "none") -> Tensor:
-    """The gradient of `gelu` with respect to `x`, in its dtype. Raises ArgumentError."""
+    """The gradient of `gelu` with respect to `x`, in its shape, which `dy` has too, and its dtype.
+    Raises ArgumentError."""
     name = gelu_name("gelu_backward", approximate)
     return elementwise.run(BACKWARD, "dx", x, dy=dy, x=x, NAME=name)
 
 
 @TENSORS.checked
 def relu_squared(x: Tensor) -> Tensor:
-    """max(x, 0)², of float32, float16 or bfloat16, in float32, returned in the dtype of `x`.
-    Raises ArgumentError."""
+    """max(x, 0)² of float32, float16 or bfloat16 of any shape, in float32, returned in the shape
+    and dtype of `x`. Raises ArgumentError."""
     return elementwise.run(ACTIVATION, "y", x, x=x, NAME="relu_squared")
 
 
 @BACKWARD_TENSORS.checked
 def relu_squared_backward(dy: Tensor, x: Tensor) -> Tensor:
-    """The gradient of `relu_squared` with respect to `x`, in its dtype. Raises ArgumentError."""
+    """The gradient of `relu_squared` with respect to `x`, in its shape, which `dy` has too, and its
+    dtype. Raises ArgumentError."""
     return elementwise.run(BACKWARD, "dx", x, dy=dy, x=x, NAME="relu_squared")
 
 

@@ -28,7 +28,8 @@ ADD = elementwise.flat_kernel(add_kernel, instructions=8.0, live_registers=2.0)
 
 @TENSORS.checked
 def add(x: Tensor, other: Tensor, alpha: float = 1.0) -> Tensor:
-    """x + alpha · other, computed in float32 and returned in the dtype of `x`."""
+    """x + alpha · other of one shape, computed in float32 and returned in the dtype of `x`. Raises
+    ArgumentError."""
     return elementwise.run(ADD, "y", x, x=x, other=other, alpha=float(alpha))
 
 

@@ -94,8 +94,9 @@ def silu_mul(x: Tensor, up: Tensor | None = None) -> Tensor:
 
 
 def silu_mul_backward(dy: Tensor, x: Tensor, up: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The gradients of `silu_mul` with respect to `x` and `up`, in the dtype of `x`; the second is
-    empty where `up` is not given. Raises ArgumentError."""
+    """The gradients of `silu_mul` for `dy` [..., columns] with respect to `x` and `up`, in their
+    shapes and the dtype of `x`; the second is empty where `up` is not given. Raises
+    ArgumentError."""
     return _backward("silu_mul_backward", dy, x, up, "silu")
 
 
@@ -112,8 +113,9 @@ def gelu_mul(x: Tensor, up: Tensor | None = None, approximate: str = "none") -> 
 def gelu_mul_backward(
     dy: Tensor, x: Tensor, up: Tensor | None = None, approximate: str = "none"
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of `gelu_mul` with respect to `x` and `up`, in the dtype of `x`; the second is
-    empty where `up` is not given. Raises ArgumentError."""
+    """The gradients of `gelu_mul` for `dy` [..., columns] with respect to `x` and `up`, in their
+    shapes and the dtype of `x`; the second is empty where `up` is not given. Raises
+    ArgumentError."""
     name = gelu_name("gelu_mul_backward", approximate)
     return _backward("gelu_mul_backward", dy, x, up, name)
 
