@@ -89,6 +89,7 @@ class PrivateAccesses:
 def _is_indexed(instruction: Instruction, short: bool) -> bool:
     """Whether a register has a part of the address. In a `short` frame a scalar register has no
     constant."""
+    kinds: dict[OperandKind, tuple[OperandClass, ...]]
     kinds = {OperandKind.ADDRESS: (OperandClass.VGPR,)}
     if short:
         kinds[OperandKind.SCALAR_ADDRESS] = (OperandClass.SGPR, OperandClass.SPECIAL)

@@ -280,6 +280,22 @@ extern "C" __global__ void lds_half_unwritten_right(const float* in, float* out,
     out[threadIdx.x] = (float)halves[255 - 2 * threadIdx.x];
 }
 
+extern "C" __global__ void lds_maximum_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ int top;
+    atomicMax(&top, pick[threadIdx.x] * n);  // PLANTED uninitialised-lds
+    __syncthreads();
+    out[threadIdx.x] = top - pick[threadIdx.x];
+}
+
+extern "C" __global__ void lds_maximum_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ int top;
+    if (threadIdx.x == 0) top = -1;
+    __syncthreads();
+    atomicMax(&top, pick[threadIdx.x] * n);
+    __syncthreads();
+    out[threadIdx.x] = top - pick[threadIdx.x];
+}
+
 extern "C" __global__ void private_unwritten_wrong(const float* in, float* out, const int* pick, int n) {
     int mine[64];
     int first = pick[threadIdx.x];
@@ -470,6 +486,30 @@ extern "C" __global__ void lanes_of_lds_bytes_right(const float* in, float* out,
     if (threadIdx.x < 32) last[pick[threadIdx.x] % 32] = threadIdx.x;
     __syncthreads();
     out[threadIdx.x] = last[threadIdx.x];
+}
+
+extern "C" __global__ void barrier_in_loop_wrong(const float* in, float* out, const int* pick, int n) {
+    __shared__ float tile[128];
+    float sum = 0;
+    for (int i = threadIdx.x; i < 192; i += 128) {
+        tile[threadIdx.x] = in[i];
+        __syncthreads();  // PLANTED exited-wave
+        sum += tile[127 - threadIdx.x];
+        __syncthreads();
+    }
+    out[threadIdx.x] = sum;
+}
+
+extern "C" __global__ void barrier_in_loop_right(const float* in, float* out, const int* pick, int n) {
+    __shared__ float tile[128];
+    float sum = 0;
+    for (int i = 0; i < 192; i += 128) {
+        tile[threadIdx.x] = i + (int)threadIdx.x < 192 ? in[i + threadIdx.x] : 0.0f;
+        __syncthreads();
+        sum += tile[127 - threadIdx.x];
+        __syncthreads();
+    }
+    out[threadIdx.x] = sum;
 }
 
 extern "C" __global__ void lanes_of_lds_wrong(const float* in, float* out, const int* pick, int n) {

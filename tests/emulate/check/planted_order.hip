@@ -142,6 +142,30 @@ extern "C" __global__ void not_acquired_right(float* out, float* data, unsigned*
     }
 }
 
+extern "C" __global__ void workgroup_fence_wrong(float* out, float* data, unsigned* sync) {
+    if (threadIdx.x) return;
+    if (blockIdx.x == 0) {
+        data[0] = 6.0f;  // PLANTED on gfx9
+        __threadfence_block();
+        __hip_atomic_store(sync, 1u, __ATOMIC_RELAXED, AGENT);
+    } else {
+        while (__hip_atomic_load(sync, __ATOMIC_ACQUIRE, AGENT) == 0u) {}
+        out[blockIdx.x] = data[0];
+    }
+}
+
+extern "C" __global__ void workgroup_fence_right(float* out, float* data, unsigned* sync) {
+    if (threadIdx.x) return;
+    if (blockIdx.x == 0) {
+        data[0] = 6.0f;
+        __threadfence();
+        __hip_atomic_store(sync, 1u, __ATOMIC_RELAXED, AGENT);
+    } else {
+        while (__hip_atomic_load(sync, __ATOMIC_ACQUIRE, AGENT) == 0u) {}
+        out[blockIdx.x] = data[0];
+    }
+}
+
 extern "C" __global__ void workgroup_scope_wrong(float* out, float* data, unsigned* sync) {
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) {
