@@ -119,6 +119,16 @@ def test_a_batch_and_a_factor_change_the_time() -> None:
     assert halved.after.span == pytest.approx(40_000)
 
 
+def test_another_library_has_its_predicted_time() -> None:
+    profile = _profile((ProfiledOp("aten::mm", *_MM), "Cijk_a", 900_000))
+    chip = load("mi300x")
+    here = predict(profile, chip)
+    library = here.operators[0].kernel
+    (moved,) = elsewhere(profile, here, chip, parse(f"gemm={library}")).operators
+    assert moved.seconds == pytest.approx(here.operators[0].predicted, rel=0.05)
+    assert elsewhere(profile, here, chip).seconds == pytest.approx(900e-6)
+
+
 def test_kernels_without_calls_take_operators_of_equal_kernels() -> None:
     small = ProfiledOp("aten::mm", "[[1, 1], [1, 1]]", '["float", "float"]')
     large = ProfiledOp("aten::mm", *_MM)

@@ -97,7 +97,8 @@ def elsewhere(
     of_category: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for row, (one, other) in enumerate(zip(here.operators, there.operators, strict=True)):
         if not one.why_not and not other.why_not and one.predicted:
-            ratio = other.predicted / one.predicted
+            # What another library's kernel loses is not carried over.
+            ratio = other.predicted / (one.measured if other.replaced else one.predicted)
             known[row] = (ratio, math.hypot(one.deviation, other.deviation))
             of_category[one.category].append((one.measured, ratio))
     for category, pairs in list(of_category.items()):

@@ -43,7 +43,8 @@ _SD: Final = 2 * 1.2816
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
     """All calls of one operator with one set of sizes, or launches of one kernel without an
-    operator; `by_name` says that the sizes are those of names and grids.
+    operator; `by_name` says that the sizes are those of names and grids, `replaced` that another
+    library is predicted than the one that ran.
 
     `measured` is the time of their kernels in seconds, `predicted` with `low` and `high` that of as
     many calls; `kernel` the library that is assumed, `form` what the name of the longest kernel
@@ -66,6 +67,7 @@ class OperatorTime:
     why_not: str = ""
     form: str = ""
     by_name: bool = False
+    replaced: bool = False
 
     @property
     def deviation(self) -> float:
@@ -236,7 +238,8 @@ class _Predictor:
     def _priced(
         self, given: OperatorTime, launched: Sequence[CallKernel], count: int
     ) -> OperatorTime:
-        times = self._prices.of(self._libraries.chosen(launched))
+        chosen = list(self._libraries.chosen(launched))
+        times = self._prices.of(chosen)
         if not times:
             return replace(given, why_not="no kernel is known to be launched by it")
         bounded = next((t.priced.bounded for t in times if t.priced.bounded), "")
@@ -253,6 +256,7 @@ class _Predictor:
             limiter=longest.priced.limiter,
             flops=count * sum(sum((work.flops or {}).values()) for work in works),
             bytes=count * sum(work.bytes or 0.0 for work in works),
+            replaced=chosen != list(launched),
         )
 
     @property
