@@ -158,10 +158,11 @@ RECIPES: Final[tuple[Recipe, ...]] = (
     ),
     Recipe(
         script="dsr1_fp8_mi300x.sh",
-        gpus=("mi300x",),
+        gpus=("mi300x", "mi325x"),
         engine="sglang",
         model="DeepSeek-R1",
-        settings=(("batched_tokens", 131072), ("captured", 128), ("poll", 4)),
+        # December 2025, lmsysorg/sglang:v0.5.5.post3-rocm700-mi30x.
+        settings=(("batched_tokens", 196608), ("captured", 128), ("poll", 4)),
     ),
 )
 """The first that matches counts."""
