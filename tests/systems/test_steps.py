@@ -103,15 +103,18 @@ def test_kernels_without_a_tuned_configuration_run_with_their_only_tile(ready) -
 
 def test_engines_launch_what_they_do_not_fuse(ready) -> None:
     step = Step(decode=4, context=1500)
-    names = {}
-    for engine in ("sglang", "atom"):
-        model = ready("DeepSeek-R1", "8xMI355X", 8, engine=engine).model
-        names[engine] = [k.priced.node.name for k in model.kernels(step)]
-    assert names["sglang"].count("quantise") > names["atom"].count("quantise") == 0
-    for kernels in names.values():
+
+    def names(engine: str, dtype: str = "") -> list[str]:
+        model = ready("DeepSeek-R1", "8xMI300X", 8, engine=engine, dtype=dtype).model
+        return [kernel.priced.node.name for kernel in model.kernels(step)]
+
+    separate, fused = names("sglang"), names("atom")
+    assert separate.count("quantise") > fused.count("quantise") == 0
+    for kernels in (separate, fused):
         assert {"sort tokens", "quantise tokens"} <= set(kernels)
-    assert "scale for absorb keys" in names["sglang"]
-    assert "scale for absorb keys" not in names["atom"]
+    assert "quantise tokens" not in names("atom", "mxfp4")  # the kernel that sorts does it
+    assert "scale for absorb keys" in separate
+    assert "scale for absorb keys" not in fused
 
 
 def test_attention_with_own_sequences_has_no_all_reduce(ready) -> None:

@@ -45,15 +45,17 @@ METRICS: Final = {
     "output": (("output_throughput", "mean"),),
 }
 """Metric, and the columns it may be in (milliseconds; tokens per second) with their statistic. The
-median of first tokens counts where a run has both: benchmarks without warm-up compile kernels in
-their first requests, and the mean is up to 22 times the median (5.9 s at 99 % where half of the
-requests take 0.19 s)."""
+median of first tokens counts where a run has both: SGLang compiles kernels in the first requests of
+benchmarks without warm-up, and the mean is up to 22 times the median (with 5.9 s at 99 % where half
+of the requests take 0.19 s)."""
 DRAWN: Final = ((1024, 1024), (1024, 8192), (8192, 1024))
 """Lengths of prompt and output that benchmarks draw from 0.8 times them up, where a run does not
 show it (InferenceX and ATOM: `--random-range-ratio 0.8`)."""
 _EXACT: Final = 1e-5
 """How far the ratio of all tokens to output tokens is from the nominal one where no length is
 drawn: rounding."""
+_COMPILING: Final = ("sglang",)
+"""Engines that compile kernels in the first requests of published benchmarks."""
 _CHAT: Final = "general"
 """Class of workload of drafted runs."""
 _EARLY: Final = ("dstackai/benchmarks", "samuel-bohman/AI-benchmarking-guide")
@@ -112,7 +114,8 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
     for metric, (seconds, statistic) in found.items() or [("", (math.nan, ""))]:
         op = None
         if deployment is not None and load is not None and metric:
-            op = ServedModel(metric, model, deployment, load, statistic)
+            cold = metric == "ttft" and statistic == "mean" and deployment.engine in _COMPILING
+            op = ServedModel(metric, model, deployment, load, statistic, cold)
         yield Case(
             kind="serving",
             op=op,
