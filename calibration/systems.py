@@ -113,14 +113,6 @@ def ends(part: pd.DataFrame, distance: str) -> tuple[float, float] | None:
     return conformal.interval(groups, COVERAGE, LEAST, apart)
 
 
-def nearest(known: pd.DataFrame, own: pd.Series) -> tuple[float, float] | None:
-    """The interval of a run from the nearest distance that `known` runs have one for."""
-    for distance, part in parts(known, own.metric, own.vendor, own.engine, own.gpu):
-        if (found := ends(part, distance)) is not None:
-            return min(0.0, found[0]), max(0.0, found[1])
-    return None
-
-
 def parts(
     known: pd.DataFrame, metric: str, vendor: str, engine: str, gpu: str
 ) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -135,24 +127,36 @@ def parts(
     yield "any", every
 
 
-def coverage(part: pd.DataFrame, found: pd.DataFrame) -> float:
-    """Share of runs of `part` in the intervals from the other models of `found`; models weigh the
-    same. NaN where no other model was measured."""
-    shares = []
-    for model, own in part.groupby("model"):
-        others = found[found.model != model]
-        inside: list[float] = []
-        for _, same in own.groupby(["metric", *FIELDS]):
-            reach = nearest(others, same.iloc[0])
-            if reach is not None:
-                inside += list(same.log.between(*reach))
-        if inside:
-            shares.append(float(np.mean(inside)))
-    return float(np.mean(shares)) if shares else float("nan")
+def covered(found: pd.DataFrame) -> pd.Series:
+    """For every run whether it is in the interval from the runs of other models; NaN without."""
+    inside = pd.Series(np.nan, found.index)
+    for model, own in found.groupby("model"):
+        others, known = found[found.model != model], {}
+        for (metric, *where), same in own.groupby(["metric", *FIELDS]):
+            for distance, part in parts(others, metric, *where[:3]):
+                key = (
+                    metric,
+                    distance,
+                    *(where[:2] if distance in ("chip", "engine") else where[:1]),
+                )
+                if key not in known:
+                    known[key] = ends(part, distance)
+                if (reach := known[key]) is not None:
+                    low, high = min(0.0, reach[0]), max(0.0, reach[1])
+                    inside[same.index] = same.log.between(low, high).astype(float)
+                    break
+    return inside
+
+
+def coverage(part: pd.DataFrame) -> float:
+    """Share of runs that are `inside` their intervals; models weigh the same."""
+    return float(part.groupby("model").inside.mean().mean())
 
 
 def report(found: pd.DataFrame) -> None:
-    """Print errors by GPU, engine and model."""
+    """Print errors by GPU, engine and model, and correlations of pairs."""
+    found = found.reset_index(drop=True)
+    found["inside"] = covered(found)
     by = ["metric", "gpu", "engine", "model"]
     for keys in (by[:2], by[:3], by):
         lines = []
@@ -160,7 +164,7 @@ def report(found: pd.DataFrame) -> None:
             error = np.abs(np.expm1(-part.log))
             lines.append((*_names(key), len(part), f"{error.median():.1%}",
                           f"{error.quantile(0.9):.1%}", f"{np.expm1(-part.log.median()):+.1%}",
-                          f"{coverage(part, found):.0%}"))  # fmt: skip
+                          f"{coverage(part):.0%}"))  # fmt: skip
         columns = [*keys, "runs", "median", "p90", "bias", "in interval"]
         print(pd.DataFrame(lines, columns=columns).to_string(index=False), end="\n\n")
     print("\n".join(pair_rows(found)))
@@ -208,8 +212,10 @@ def rows_of(found: pd.DataFrame) -> Iterator[str]:
 
 
 def pair_rows(found: pd.DataFrame) -> Iterator[str]:
-    """The correlations of `residuals.toml`."""
+    """The correlations of `residuals.toml`, where two models or more tell."""
     for (metric, kind), part in pairs(found).groupby(["metric", "kind"]):
+        if part.model.nunique() < 2:
+            continue
         yield (f'  ["{metric}", "{kind}", {correlation(part):.2f}, {len(part)}, '
                f"{part.model.nunique()}],")  # fmt: skip
 
