@@ -157,6 +157,10 @@ def test_an_unknown_model_is_named() -> None:
     [
         ({"spec_decoding": "mtp", "framework": "sglang"}, "how much is drafted"),
         ({"disagg": "true", "n_gpus": 12.0}, "which of 12 GPUs prefill"),
+        (
+            {"disagg": "true", "n_gpus": 16.0, "model": "DeepSeek-R1-0528", "precision": None},
+            "format of the weights",
+        ),
         ({"source_repo": "dstackai/benchmarks (deepseek-r1-benchmark)"}, "early 2025"),
         ({"model": "Someone-7B"}, "unknown model"),
         ({"gpu": "MI999"}, "unknown device"),

@@ -153,7 +153,7 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
     dtype = next((dtype for part, dtype in FORMATS if part in text), "")
     stored = huggingface.models()[model].get("quantization_config", {}).get("quant_method")
     lengths = (load.prompt, load.output)
-    pools = _pools(row, tensor)
+    pools = _pools(row, tensor, dtype)
     return Deployment(
         dtype="" if stored == dtype else dtype,
         settings=settings_of(device, engine, model, dtype, tensor, lengths, load.concurrency),
@@ -179,10 +179,13 @@ def _speculation(row: Mapping[str, Any], engine: str) -> Speculation | None:
     return speculation("mtp:3", workload=_CHAT)
 
 
-def _pools(row: Mapping[str, Any], tensor: int) -> Disaggregation | None:
-    """Raises Unpredictable where the row does not say which GPUs prefill."""
+def _pools(row: Mapping[str, Any], tensor: int, dtype: str) -> Disaggregation | None:
+    """Raises Unpredictable where the row does not say which GPUs prefill, or the format: tables of
+    disaggregated runs have the fp4 and the fp8 checkpoint under one name."""
     if str(row.get("disagg", "false")).lower() != "true":
         return None
+    if not dtype:
+        raise Unpredictable("disaggregated: the row does not say the format of the weights")
     gpus = int(row.get("n_gpus") or 0)
     if tensor != 8 or gpus != 2 * tensor or row.get("ep") not in (None, 1.0):
         raise Unpredictable(f"disaggregated: the row does not say which of {gpus} GPUs prefill")
