@@ -129,7 +129,7 @@ def parts(
 
 def covered(found: pd.DataFrame) -> pd.Series:
     """For every run whether it is in the interval from the runs of other models; NaN without."""
-    inside = pd.Series(np.nan, found.index)
+    within = pd.Series(np.nan, found.index)
     for model, own in found.groupby("model"):
         others, known = found[found.model != model], {}
         for (metric, *where), same in own.groupby(["metric", *FIELDS]):
@@ -143,20 +143,20 @@ def covered(found: pd.DataFrame) -> pd.Series:
                     known[key] = ends(part, distance)
                 if (reach := known[key]) is not None:
                     low, high = min(0.0, reach[0]), max(0.0, reach[1])
-                    inside[same.index] = same.log.between(low, high).astype(float)
+                    within[same.index] = same.log.between(low, high).astype(float)
                     break
-    return inside
+    return within
 
 
 def coverage(part: pd.DataFrame) -> float:
-    """Share of runs that are `inside` their intervals; models weigh the same."""
-    return float(part.groupby("model").inside.mean().mean())
+    """Share of runs that are `within` their intervals; models weigh the same."""
+    return float(part.groupby("model").within.mean().mean())
 
 
 def report(found: pd.DataFrame) -> None:
     """Print errors by GPU, engine and model, and correlations of pairs."""
     found = found.reset_index(drop=True)
-    found["inside"] = covered(found)
+    found["within"] = covered(found)
     by = ["metric", "gpu", "engine", "model"]
     for keys in (by[:2], by[:3], by):
         lines = []
