@@ -28,6 +28,7 @@ def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node
     rows, hidden = step.rows, builder.architecture.hidden
     if not (builder.engine.fused_reduce_norm and builder.parallel.tensor > 1):
         yield Node("input_norm", "norm", norm(rows, hidden, residual=True))
+    yield from builder.quantise(rows, hidden, builder.precision.attention)
     match layer.attention:
         case GroupedQueryAttention() as attention:
             out = yield from _grouped(builder, attention, step)
@@ -49,7 +50,7 @@ def _grouped(
     head = attention.head_dim
     width = (heads * (1 + attention.gated) + 2 * keys) * head
     yield builder.projection("qkv_proj", rows, width, builder.architecture.hidden)
-    yield Node("rope, cache write", "attention", copy(rows, (heads + 2 * keys) * head))
+    yield from builder.rope(rows, (heads + keys) * head, keys * head)
     for name, queries, length, batch, causal in attended(step):
         if attention.window:
             length = min(length, attention.window + queries - 1)
