@@ -20,8 +20,9 @@ test-all: install
 
 # Tests of the integrations with frameworks that the others do without.
 test-frameworks: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax]"
-	$(PYTEST) tests/integrations/test_jax.py tests/integrations/test_pallas.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax,tensorflow]"
+	$(PYTEST) tests/integrations/test_jax.py tests/integrations/test_pallas.py \
+		tests/integrations/test_tensorflow.py
 
 lint: install
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ _FROM_THE_BOTTOM = (
     ("tune",),
     ("bench",),
     ("report",),
-    ("cli", "api", "jax", "models", "ops", "testing"),
+    ("cli", "api", "jax", "models", "ops", "tensorflow", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
 TOP = {"__init__": 99, "__main__": 99}
@@ -47,6 +47,7 @@ OPTIONAL = {
     "transformers": {"systems", "integrations"},
     "ziglang": {"compile"},
     "jax": {"integrations"},
+    "tensorflow": {"integrations"},
     "ml_dtypes": {"integrations"},
     "jinja2": {"report"},
     "rich": {"report", "cli", "api", "models"},

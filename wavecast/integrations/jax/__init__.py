@@ -1,2 +1,1 @@
-"""The kernel library as functions on JAX arrays: `functions` builds them, `host` runs operators in
-callbacks of XLA, `arrays` converts between numpy and PyTorch."""
+"""JAX: the kernel library on its arrays (`functions`), and Pallas kernels (`pallas`)."""

@@ -5,68 +5,39 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
-import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-import torch
 from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-from wavecast.errors import UsageError
-from wavecast.integrations.jax import arrays
-from wavecast.integrations.jax.host import HostCall, HostGradient
-from wavecast.kernels.checks import ArgumentError
-from wavecast.kernels.operator import Operator
-
-target: Final[contextvars.ContextVar[str]] = contextvars.ContextVar("target", default="")
-"""The GPU that calls are traced for, "" for none."""
+from wavecast.integrations.host_calls import binding
+from wavecast.integrations.host_calls.calls import HostCall, HostGradient
+from wavecast.kernels import registry
 
 
-def function(operator: Operator) -> Callable[..., Any]:
-    """The operator on JAX arrays, with `jit`, `vmap`, `grad` and `shard_map`.
+def function(name: str) -> Callable[..., Any]:
+    """An operator on JAX arrays, with `jit`, `vmap`, `grad` and `shard_map`.
 
     Arguments are those of `wavecast.ops`: arrays for tensors, dtypes of JAX or PyTorch, Python
     values for the rest. It returns what the operator returns, and then the arguments it writes,
     which stay as they are. Raises UsageError for an operator of lists of tensors.
     """
-    signature = inspect.signature(operator.call, eval_str=True)
-    if any("list" in str(one.annotation) for one in signature.parameters.values()):
-        raise UsageError(f"{operator.name} takes lists of tensors; wavecast.jax has no such form")
-    tensors = [
-        name for name, one in signature.parameters.items() if "Tensor" in str(one.annotation)
-    ]
+    binding.signature(name)
 
-    @functools.wraps(operator.call)
+    @functools.wraps(registry.operator(name).call)
     def run(*args: Any, **named: Any) -> Any:
-        bound = signature.bind(*args, **named)
-        bound.apply_defaults()
-        given = bound.arguments
-        found = {name: jnp.asarray(given[name]) for name in tensors if given[name] is not None}
-        plain = tuple(
-            (name, None if name in found else _plain(operator, name, value))
-            for name, value in given.items()
-        )
-        ranks = tuple((name, one.ndim) for name, one in found.items())
-        call = HostCall(operator.name, plain, ranks, target.get())
-        results = _differentiable(call)(*found.values())
+        call, given = binding.bind(name, args, named, jnp.asarray, _is_array)
+        results = _differentiable(call)(*given)
         return results[0] if len(results) == 1 else results
 
     return run
 
 
-def _plain(operator: Operator, name: str, value: Any) -> Any:
-    """An argument that is not an array, as PyTorch takes it. Raises ArgumentError for an array."""
-    if isinstance(value, jax.Array):
-        raise ArgumentError(f"{operator.name}: {name} must be a Python value, not an array")
-    if isinstance(value, type) or hasattr(value, "dtype") or isinstance(value, np.dtype):
-        return arrays.torch_dtype(value)
-    return tuple(value) if isinstance(value, list) else value
+def _is_array(value: Any) -> bool:
+    return isinstance(value, jax.Array)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -116,14 +87,9 @@ def _callback(
 
 def _results(call: HostCall, given: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
     """Shapes and dtypes of the results; int64 is what JAX makes of it."""
-    with FakeTensorMode():
-        fakes = [torch.empty(one.shape, dtype=arrays.torch_dtype(one.dtype)) for one in given]
-        found = call.results(*fakes)
     return [
-        jax.ShapeDtypeStruct(
-            tuple(one.shape), jax.dtypes.canonicalize_dtype(arrays.numpy_dtype(one.dtype))
-        )
-        for one in found
+        jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+        for shape, dtype in call.shapes(given)
     ]
 
 
@@ -151,4 +117,4 @@ def _dense(grad: Any) -> Any:
     return grad
 
 
-__all__ = ["function", "target"]
+__all__ = ["function"]

@@ -28,7 +28,7 @@ from jax._src.pallas.triton import core, lowering
 from jax.interpreters import mlir
 
 from wavecast.errors import UsageError
-from wavecast.integrations.jax import arrays
+from wavecast.integrations.host_calls import arrays
 from wavecast.integrations.triton.driver import CaptureDriver
 
 _LOCK: Final = threading.Lock()

@@ -1,4 +1,4 @@
-"""Operators in callbacks of XLA: on the emulated GPU of a call, or as their reference."""
+"""Calls of operators on arrays of the host: on an emulated GPU, or as their reference."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from wavecast.errors import UsageError
-from wavecast.integrations.jax import arrays
+from wavecast.integrations.host_calls import arrays
 from wavecast.integrations.torch.library import function
 from wavecast.integrations.triton.device import device
 from wavecast.kernels import gpu, registry
 from wavecast.kernels.operator import Operator
 
 _LOCK: Final = threading.Lock()
-"""XLA runs callbacks on several threads; an emulated GPU belongs to the process."""
+"""Frameworks run callbacks on several threads; an emulated GPU belongs to the process."""
 
 Arrays = tuple[np.ndarray[Any, Any], ...]
 Tensors = tuple[torch.Tensor, ...]
@@ -55,6 +56,12 @@ class HostCall:
         results = found if isinstance(found, tuple) else () if found is None else (found,)
         return *results, *(values[name] for name in self.operator.mutates)
 
+    def shapes(self, given: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shapes and dtypes of the results, of arrays with these shapes and dtypes."""
+        with FakeTensorMode():
+            found = self.results(*map(_fake, given))
+        return [(tuple(one.shape), arrays.numpy_dtype(one.dtype)) for one in found]
+
     def run(self, *given: Any) -> Arrays:
         """The results as arrays of numpy, in leading dimensions beyond the call's own, which
         `jax.vmap` adds, one for each."""
@@ -77,7 +84,10 @@ class HostCall:
 
     def _device(self) -> AbstractContextManager[Any]:
         if gpu.emulated is not None:
-            raise UsageError("wavecast.jax runs inside wavecast.device; use wavecast.jax.device")
+            raise UsageError(
+                "a call of another framework inside wavecast.device",
+                hint="use the device of its module: wavecast.jax.device, say",
+            )
         return device(self.target) if self.target else contextlib.nullcontext()
 
 
@@ -100,21 +110,42 @@ class HostGradient:
             lambda tensors: _mapped(self._backward, tensors, ranks, at_once=False), given
         )
 
+    def defined(self, given: Sequence[Any], results: Sequence[Any]) -> tuple[int, ...]:
+        """The numbers of `needed` that the operator has a gradient for, of arrays and results with
+        these shapes and dtypes."""
+        floats = [one for one, (_, is_float) in zip(results, self.results, strict=True) if is_float]
+        with FakeTensorMode():
+            found = self._formula(*map(_fake, (*given, *results, *floats)))
+        names = [self.call.tensors[number][0] for number in self.needed]
+        return tuple(
+            number
+            for number, name in zip(self.needed, names, strict=True)
+            if found.get(name) is not None
+        )
+
     def _backward(self, *given: torch.Tensor) -> Tensors:
-        names = [name for name, _ in self.call.tensors]
-        inputs, rest = given[: len(names)], given[len(names) :]
+        names = [self.call.tensors[number][0] for number in self.needed]
+        found = self._formula(*given)
+        return tuple(
+            self._gradient(name, found.get(name), given[number])
+            for name, number in zip(names, self.needed, strict=True)
+        )
+
+    def _formula(self, *given: torch.Tensor) -> dict[str, Any]:
+        """The gradients that the operator's formula has, by argument."""
+        count = len(self.call.tensors)
+        inputs, rest = given[:count], given[count:]
         results, gradients = rest[: len(self.results)], iter(rest[len(self.results) :])
         grads = [next(gradients) if floats else None for _, floats in self.results]
         values = self.call.bound(inputs)
-        wanted = [names[number] for number in self.needed]
+        wanted = {self.call.tensors[number][0] for number in self.needed}
         ctx = _Context(tuple(name in wanted for name in values))
-        output = results[0] if len(results) == 1 else results
         formula = self.call.operator.gradient
         assert formula is not None
+        output = results[0] if len(results) == 1 else results
         formula.setup(ctx=ctx, inputs=tuple(values.values()), output=output)
         found = formula.backward(ctx, *grads)
-        found = dict(zip(values, found if isinstance(found, tuple) else (found,), strict=False))
-        return tuple(self._gradient(name, found.get(name), values[name]) for name in wanted)
+        return dict(zip(values, found if isinstance(found, tuple) else (found,), strict=False))
 
     def _gradient(self, name: str, found: Any, value: torch.Tensor) -> torch.Tensor:
         operator = self.call.operator
@@ -122,6 +153,11 @@ class HostGradient:
         if found is None and name not in operator.gradient.constants:
             raise UsageError(f"{operator.name} has no gradient with respect to {name}")
         return torch.zeros_like(value) if found is None else found
+
+
+def _fake(array: Any) -> torch.Tensor:
+    """A tensor without values, of an array's shape and dtype."""
+    return torch.empty(tuple(array.shape), dtype=arrays.torch_dtype(array.dtype))
 
 
 def _mapped(

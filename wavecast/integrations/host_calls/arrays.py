@@ -1,7 +1,8 @@
-"""Arrays of numpy, in JAX's dtypes, as tensors of PyTorch and back, without copies."""
+"""Arrays of numpy, in the dtypes of JAX and TensorFlow, as tensors of PyTorch and back, without
+copies."""
 
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-# JAX is optional; a checker without it takes this package for it.
+# pyright: reportMissingImports=false
+# ml_dtypes comes with those frameworks.
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""TensorFlow: the kernel library as functions on its tensors (`functions`)."""
