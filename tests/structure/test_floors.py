@@ -29,6 +29,7 @@ _FROM_THE_BOTTOM = (
     ("tune",),
     ("bench",),
     ("report",),
+    ("model_reports",),
     ("cli", "api", "jax", "models", "ops", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
@@ -49,7 +50,7 @@ OPTIONAL = {
     "jax": {"integrations"},
     "ml_dtypes": {"integrations"},
     "jinja2": {"report"},
-    "rich": {"report", "cli", "api", "models"},
+    "rich": {"report", "cli", "api"},
     "click": {"cli"},
     "pytest": {"integrations"},
 }

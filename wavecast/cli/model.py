@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from wavecast.cli.outputs import file_options, taken
 from wavecast.cli.training import check_options, run_training, training_options
 from wavecast.cli.types import PROCESSES, NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
+
+if TYPE_CHECKING:
+    from wavecast.systems.load_options import WorkloadOptions
 
 _MOST = 1 << 20
 
@@ -163,7 +166,7 @@ def command(
     price: float | None,
     detail: str,
     format_: str,
-    workload: workloads.WorkloadOptions,
+    workload: WorkloadOptions,
     **training: Any,
 ) -> int:
     """Predict how a model is served, or trained with --train, on a machine, without a GPU.
@@ -228,6 +231,8 @@ def command(
         deployment = workload.deployment(deployment)
         deployments.append((machine, deployment))
     if dimensions:
+        if written:
+            raise UsageError("--html and --perfetto do not apply to --search")
         return run_search(
             *(name, deployments, asked if concurrency else asked[:1]),
             dimensions=dimensions, slo=slo, state=state, jobs=jobs, format_=format_,
