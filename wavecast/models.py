@@ -91,6 +91,7 @@ def model(
     slo: str = "",
     state: File | None = None,
     jobs: int = 1,
+    ray: str = "",
     power: float | None = None,
     price: float | None = None,
     html: File | None = None,
@@ -113,8 +114,9 @@ def model(
     `WorkloadOptions`: `speculate="mtp:3"`, `prefix=0.9`, `disaggregate="1p2d"` …
 
     With `search` (dimensions, `"tp,dtype,batch=16|64"`), configurations are predicted in `jobs`
-    processes and ranked under the objectives `slo` (`"ttft<2s,tpot.p99<40ms"`); `state` is a file
-    that a search continues from. The result is a `SearchReport`.
+    processes, or on the cluster `ray`, and ranked under the objectives `slo`
+    (`"ttft<2s,tpot.p99<40ms"`); `state` is a file that a search continues from. The result is a
+    `SearchReport`.
 
     A model that does not fit is an answer with `why_not` and without servings. Raises UnknownName
     for a name that is not known, UsageError for sizes that do not divide, arguments that exclude
@@ -148,9 +150,9 @@ def model(
         if html is not None or perfetto is not None:
             raise UsageError("a search has neither a page nor a trace")
         loads = asked if at_once else asked[:1]
-        return _searched(name, deployments, loads, search, slo, state, jobs)
-    if slo or state is not None:
-        raise UsageError("slo and state belong to search")
+        return _searched(name, deployments, loads, search, slo, state, jobs, ray)
+    if slo or state is not None or ray:
+        raise UsageError("slo, state and ray belong to search")
     questions = StudyQuestions(
         changes=parse(what_if) if what_if else (),
         compare=len(deployments) > 1 or bool(compare),
@@ -171,6 +173,7 @@ def _searched(
     slo: str,
     state: File | None,
     jobs: int,
+    ray: str,
 ) -> SearchReport:
     from wavecast.tune import model_space
     from wavecast.tune.model_search import search
@@ -181,7 +184,7 @@ def _searched(
     every = [one for load in loads for one in model_space.configurations(deployments, asked, load)]
     objectives = model_space.objectives(slo)
     path = None if state is None else Path(state)
-    found = search(name, every, objectives, state=path, jobs=jobs)
+    found = search(name, every, objectives, state=path, jobs=jobs, ray=ray)
     return SearchReport(found, name, slo)
 
 

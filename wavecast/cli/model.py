@@ -120,6 +120,8 @@ class Counts(click.ParamType):
               help="File of results of --search, which continues from there.")  # fmt: skip
 @click.option("-j", "--jobs", type=PROCESSES, default=None,
               help="Processes of --search. [default: one per processor]")  # fmt: skip
+@click.option("--ray", default="", metavar="ADDRESS",
+              help="Ray cluster of --search; `local` starts one here (wavecast[ray]).")  # fmt: skip
 @click.option("--findings", is_flag=True,
               help="Look for changes that make it faster, and modules to optimise.")  # fmt: skip
 @click.option("--power", type=NumberRange(0, 1e6, min_open=True), default=None, metavar="WATTS",
@@ -161,6 +163,7 @@ def command(
     slo: str,
     state: Path | None,
     jobs: int | None,
+    ray: str,
     findings: bool,
     power: float | None,
     price: float | None,
@@ -235,10 +238,10 @@ def command(
             raise UsageError("--html and --perfetto do not apply to --search")
         return run_search(
             *(name, deployments, asked if concurrency else asked[:1]),
-            dimensions=dimensions, slo=slo, state=state, jobs=jobs, format_=format_,
+            dimensions=dimensions, slo=slo, state=state, jobs=jobs, ray=ray, format_=format_,
         )  # fmt: skip
-    if slo or state is not None:
-        raise UsageError("--slo and --state belong to --search")
+    if slo or state is not None or ray:
+        raise UsageError("--slo, --state and --ray belong to --search")
     found = study(name, deployments, asked, questions)
     written.write("served", found.answers)
     if format_ == "json":
