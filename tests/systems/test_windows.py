@@ -119,5 +119,9 @@ def test_layer_types_of_compression_ratios() -> None:
         [layer.attention.rate] * count for layer, count in huggingface.read(ratios, name).layers
     ]  # type: ignore[union-attr]
     assert sorted(itertools.chain(*rates)) == [0, 4, 4, 128]
+    zero = {"compressed_sparse_attention": 0}
+    for wrong, message in ((3, "not a mapping"), (zero, "compressed_sparse_attention is 0")):
+        with pytest.raises(UsageError, match=message):
+            huggingface.read({**values, "compress_rates": wrong}, name)
     with pytest.raises(UsageError, match="rate 7"):
         huggingface.read({**ratios, "compress_ratios": [7, 4, 128, 4]}, name)
