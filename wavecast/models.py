@@ -4,9 +4,9 @@ themselves."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from wavecast.arch.systems import System
 from wavecast.arch.systems import system as find_system
@@ -54,8 +54,6 @@ def _deployed(
     deployment: Deployment,
 ) -> list[tuple[System, Deployment]]:
     """A system and how the model is deployed on it, for each of `systems`."""
-    from dataclasses import replace
-
     found = []
     for selector in _names(systems):
         machine = find_system(selector, arch_files, system_files)
@@ -291,6 +289,14 @@ def module(
     return report
 
 
+@overload
+def any_model(
+    name: str, system: Names = "8xMI300X", *, train: Literal[True], **options: Any
+) -> TrainingReport: ...
+@overload
+def any_model(
+    name: str, system: Names = "8xMI300X", *, search: str, **options: Any
+) -> SearchReport: ...
 @overload
 def any_model(name: str, system: Names = "8xMI300X", **options: Any) -> ModelReport: ...
 @overload
