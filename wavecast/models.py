@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any
 
 from wavecast.arch.systems import System
 from wavecast.arch.systems import system as find_system
@@ -289,20 +289,6 @@ def module(
     return report
 
 
-@overload
-def any_model(
-    name: str, system: Names = "8xMI300X", *, train: Literal[True], **options: Any
-) -> TrainingReport: ...
-@overload
-def any_model(
-    name: str, system: Names = "8xMI300X", *, search: str, **options: Any
-) -> SearchReport: ...
-@overload
-def any_model(name: str, system: Names = "8xMI300X", **options: Any) -> ModelReport: ...
-@overload
-def any_model(
-    source: Any, inputs: Any = None, system: Names = "mi300x", **options: Any
-) -> ModuleReport: ...
 def any_model(*arguments: Any, **options: Any) -> Any:
     """`module` for a module, a program or a file of either. For the name of a model `trained` with
     `train=True`, else `model`, whose result is a `SearchReport` with `search`."""

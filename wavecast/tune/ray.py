@@ -23,7 +23,8 @@ from wavecast.tune.settings import TuneSettings
 if TYPE_CHECKING:
     from types import ModuleType
 
-_Key, _Result = TypeVar("_Key"), TypeVar("_Result")
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
 _SHARDS_PER_SLOT = 2
 """Parts per slot of the cluster: parts differ in time, and finished ones are in the journal."""
 
