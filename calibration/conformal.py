@@ -15,7 +15,8 @@ that are equal within a group; those of real groups vary, and it makes intervals
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,23 +60,30 @@ class Weighted:
 
 
 def interval(
-    groups: Mapping[str, tuple[Array, Array]], coverage: float, least: int = LEAST_GROUPS
+    groups: Mapping[str, tuple[Array, Array]],
+    coverage: float,
+    least: int = LEAST_GROUPS,
+    apart: Callable[[str, str], bool] = operator.ne,
 ) -> tuple[float, float] | None:
     """The ends that contain `coverage` of the residuals of a new group; None with fewer than
-    `least` groups. `groups` have residuals and weights (f64[n_g] each)."""
+    `least` groups. `groups` have residuals and weights (f64[n_g] each).
+
+    `apart(group, other)` is whether the other group may tell about the group as known ones about a
+    new one: a new model, say, has no runs on any chip. Groups without such others have no score;
+    None without any score."""
     if len(groups) < least:
         return None
-    names = list(groups)
-    residuals = [groups[name][0] for name in names]
-    weights = [groups[name][1] for name in names]
-    scores = []
-    for index, own in enumerate(residuals):
-        others = Weighted.of(
-            residuals[:index] + residuals[index + 1 :], weights[:index] + weights[index + 1 :]
-        )
-        scores.append(np.abs(2 * others.share_below(own) - 1))
-    level = Weighted.of(scores, weights).quantile(coverage)
-    every = Weighted.of(residuals, weights)
+    scores, counts = [], []
+    for name, (own, weight) in groups.items():
+        others = [found for other, found in groups.items() if apart(name, other)]
+        if others:
+            known = Weighted.of([r for r, _ in others], [w for _, w in others])
+            scores.append(np.abs(2 * known.share_below(own) - 1))
+            counts.append(weight)
+    if not scores:
+        return None
+    level = Weighted.of(scores, counts).quantile(coverage)
+    every = Weighted.of([r for r, _ in groups.values()], [w for _, w in groups.values()])
     return every.quantile((1 - level) / 2), every.quantile((1 + level) / 2)
 
 

@@ -19,7 +19,9 @@ from calibration.table import Sample, Setting, drop, get, put, ratios, samples
 from wavecast import arch
 from wavecast.bench.accuracy.importers.collective_runs import cases
 from wavecast.model import coefficients
+from wavecast.model.chip import of_device
 from wavecast.model.ops.collectives import Collective, one_node
+from wavecast.model.ops.collectives.problem import LATENCIES
 
 FILES = ("collectives_azure", "collectives_expert_parallel", "collectives_nvidia")
 SCOPES: Mapping[str, str] = {
@@ -81,14 +83,22 @@ def table(chosen: Sequence[Sample], found: np.ndarray, title: str) -> list[str]:
 
 def left_out(everything: Sequence[Sample], device: str) -> tuple[list[Sample], np.ndarray]:
     """The samples of a device, and predictions by the values of the other chips: a coefficient
-    with scopes gets the geometric mean of theirs, the others stay."""
+    with scopes gets the geometric mean of theirs, latencies for their mean L2 latency; the others
+    stay."""
     scope = SCOPES[device]
-    remaining = {"ampere", "hopper", "blackwell"} - {scope}
+    l2 = {SCOPES[name]: of_device(arch.load(name)).latency["l2"] for name in SCOPES}
+    reference = coefficients.coefficient("collectives", "l2_reference").values["default"]
     known: dict[Setting, float] = {}
     for name, row in coefficients.family("collectives").items():
-        others = [value for key, value in row.values.items() if key in remaining]
+        others = {
+            key: value
+            for key, value in row.values.items()
+            if key in l2 and key not in (scope, "amd")
+        }
         if others:
-            known["collectives", name, "default"] = float(np.exp(np.mean(np.log(others))))
+            unit = {key: reference / l2[key] if name in LATENCIES else 1.0 for key in others}
+            logs = [np.log(value * unit[key]) for key, value in others.items()]
+            known["collectives", name, "default"] = float(np.exp(np.mean(logs)))
     if device == "mi300x":
         known["collectives", "mesh_fraction", "default"] = get(
             ("collectives", "switch_fraction", "default")

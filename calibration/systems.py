@@ -2,9 +2,18 @@
 
     python -m calibration.systems DATA/systems/serving.parquet [--gpu mi355x] [--limit N] [--write]
 
-Nothing is fitted to a model, so all errors are those of models that were left out. Every model
-counts equally in the residuals that `--write` stores in `wavecast/systems/residuals.toml`. Coverage
-is that of each model by the residuals of the others.
+Nothing is fitted to a model, so all errors are those of models that were left out. `--write` stores
+intervals in `wavecast/systems/residuals.toml`, by how far a prediction is from what was measured:
+
+    chip      the engine ran on this chip, the model did not
+    engine    it ran on other chips of the vendor, the model did not
+    vendor    other engines ran on chips of the vendor
+    any       chips of other vendors ran
+
+A group is a model on a chip with an engine; groups count equally. The interval of a distance is
+conformal (`calibration.conformal`): every group is scored by groups at that distance. Coverage is
+that of each model by the intervals from the others. Pairs of runs of equal configurations on two
+chips give the correlation of their errors, for ratios of systems.
 """
 
 from __future__ import annotations
@@ -13,19 +22,38 @@ import argparse
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from calibration import conformal
 from wavecast import arch
 from wavecast.bench.accuracy.importers.serving import Serving
 from wavecast.errors import WavecastError
+from wavecast.model.ops.base import Op
+from wavecast.systems.op import ServedModel
 
 TARGET = Path(__file__).parents[1] / "wavecast" / "systems" / "residuals.toml"
-QUANTILES = (0.1, 0.9)
-FEWEST_MODELS = 2
+COVERAGE = 0.8
+LEAST = 3
+"""Groups that an interval needs."""
+DISTANCES: Mapping[str, tuple[str, ...]] = {
+    "chip": ("model",),
+    "engine": ("model", "gpu"),
+    "vendor": ("model", "engine"),
+    "any": ("model", "vendor"),
+}
+"""What a prediction at a distance has in common with no run."""
+FIELDS = ("vendor", "engine", "gpu", "model")
+KINDS: Mapping[str, Callable[[pd.Series, pd.Series], bool]] = {
+    "engine": lambda one, two: one.engine == two.engine and one.vendor == two.vendor,
+    "vendor": lambda one, two: one.engine != two.engine and one.vendor == two.vendor,
+    "any": lambda one, two: one.vendor != two.vendor,
+}
+"""What two runs that are compared have in common."""
 
 
 def residuals(path: Path, gpu: str, limit: int | None) -> pd.DataFrame:
@@ -51,36 +79,84 @@ def residuals(path: Path, gpu: str, limit: int | None) -> pd.DataFrame:
             continue
         metric = case.op.op_class.removeprefix("serving ")
         found.append((metric, device.vendor, case.labels["engine"], case.device, case.group,
-                      case.source.partition(" ")[0], np.log(case.seconds / seconds)))  # fmt: skip
+                      setup(case.op), np.log(case.seconds / seconds)))  # fmt: skip
     print(file=sys.stderr)
     for reason, count in reasons.most_common():
         print(f"not predicted: {count:5}  {reason}")
-    columns = ["metric", "vendor", "engine", "gpu", "model", "source", "log"]
+    columns = ["metric", *FIELDS, "setup", "log"]
     return pd.DataFrame(found, columns=columns)
 
 
-def quantiles(part: pd.DataFrame) -> tuple[float, float]:
-    """Quantiles of residuals in which every model weighs the same."""
-    weight = 1 / part.groupby("model").log.transform("size").to_numpy()
-    order = np.argsort(part.log.to_numpy())
-    logs, share = part.log.to_numpy()[order], np.cumsum(weight[order])
-    low, high = (float(np.interp(q * share[-1], share, logs)) for q in QUANTILES)
-    return low, high
+def setup(op: Op) -> str:
+    """What runs on two chips have in common for their errors to be a pair."""
+    assert isinstance(op, ServedModel)
+    load, how = op.load, op.deployment
+    return f"{how.dtype} {how.parallel} {load.prompt} {load.output} {load.concurrency}"
+
+
+def ends(part: pd.DataFrame, distance: str) -> tuple[float, float] | None:
+    """The interval of residuals at a distance; None where too few groups were measured. Where one
+    vendor was measured, `any` is what other models tell."""
+    groups, rows = {}, {}
+    for key, own in part.groupby(list(FIELDS)):
+        name = " ".join(_names(key))
+        rows[name] = own.iloc[0]
+        groups[name] = own.log.to_numpy(), np.ones(len(own))
+
+    fields = DISTANCES[distance]
+    if distance == "any" and part.vendor.nunique() == 1:
+        fields = DISTANCES["chip"]
+
+    def apart(name: str, other: str) -> bool:
+        return all(rows[name][field] != rows[other][field] for field in fields)
+
+    return conformal.interval(groups, COVERAGE, LEAST, apart)
+
+
+def parts(
+    known: pd.DataFrame, metric: str, vendor: str, engine: str, gpu: str
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The runs that tell about a prediction, by distance, the nearest first."""
+    every = known[known.metric == metric]
+    own = every[every.vendor == vendor]
+    same = own[own.engine == engine]
+    if (same.gpu == gpu).any():
+        yield "chip", same
+    yield "engine", same
+    yield "vendor", own
+    yield "any", every
+
+
+def covered(found: pd.DataFrame) -> pd.Series:
+    """For every run whether it is in the interval from the runs of other models; NaN without."""
+    within = pd.Series(np.nan, found.index)
+    for model, own in found.groupby("model"):
+        others, known = found[found.model != model], {}
+        for (metric, *where), same in own.groupby(["metric", *FIELDS]):
+            for distance, part in parts(others, metric, *where[:3]):
+                key = (
+                    metric,
+                    distance,
+                    *(where[:2] if distance in ("chip", "engine") else where[:1]),
+                )
+                if key not in known:
+                    known[key] = ends(part, distance)
+                if (reach := known[key]) is not None:
+                    low, high = min(0.0, reach[0]), max(0.0, reach[1])
+                    within[same.index] = same.log.between(low, high).astype(float)
+                    break
+    return within
 
 
 def coverage(part: pd.DataFrame) -> float:
-    """Share of runs in the interval from the residuals of the other models; models weigh the same.
-    NaN for a single model."""
-    shares = []
-    for model, own in part.groupby("model"):
-        others = part[part.model != model]
-        if len(others):
-            shares.append(float(own.log.between(*quantiles(others)).mean()))
-    return float(np.mean(shares)) if shares else float("nan")
+    """Share of runs that are `within` their intervals; models weigh the same."""
+    return float(part.groupby("model").within.mean().mean())
 
 
 def report(found: pd.DataFrame) -> None:
-    """Print errors by GPU, engine and model."""
+    """Print errors by GPU, engine and model, and correlations of pairs."""
+    found = found.reset_index(drop=True)
+    found["within"] = covered(found)
     by = ["metric", "gpu", "engine", "model"]
     for keys in (by[:2], by[:3], by):
         lines = []
@@ -91,29 +167,71 @@ def report(found: pd.DataFrame) -> None:
                           f"{coverage(part):.0%}"))  # fmt: skip
         columns = [*keys, "runs", "median", "p90", "bias", "in interval"]
         print(pd.DataFrame(lines, columns=columns).to_string(index=False), end="\n\n")
+    print("\n".join(pair_rows(found)))
 
 
-def rows_of(found: pd.DataFrame) -> Iterable[str]:
+def pairs(found: pd.DataFrame) -> pd.DataFrame:
+    """A row per pair of runs of one configuration on two chips: the metric, what they have in
+    common (a key of `KINDS`), the model, and both residuals."""
+    lines = []
+    for (metric, model, _), same in found.groupby(["metric", "model", "setup"]):
+        each = same.groupby(["vendor", "gpu", "engine"]).log.median().reset_index()
+        for one, two in combinations([row for _, row in each.iterrows()], 2):
+            if one.gpu != two.gpu:
+                kind = next(name for name, test in KINDS.items() if test(one, two))
+                lines.append((metric, kind, model, one["log"], two["log"]))
+    return pd.DataFrame(lines, columns=["metric", "kind", "model", "one", "two"])
+
+
+def correlation(part: pd.DataFrame) -> float:
+    """Of both residuals of pairs around zero, in which every model weighs the same: the share of
+    the error that two systems have in common. Not below 0."""
+    weight = 1 / part.groupby("model").one.transform("size")
+    both = (weight * part.one * part.two).sum()
+    squares = (weight * part.one**2).sum() * (weight * part.two**2).sum()
+    return max(0.0, float(both / np.sqrt(squares)))
+
+
+def rows_of(found: pd.DataFrame) -> Iterator[str]:
     """The rows of `residuals.toml`."""
-    for keys in (["metric", "vendor", "engine"], ["metric", "vendor"], ["metric"]):
+    for keys, distances in (
+        (["metric", "vendor", "engine"], ("chip", "engine")),
+        (["metric", "vendor"], ("vendor",)),
+        (["metric"], ("any",)),
+    ):
         for key, part in found.groupby(keys):
-            models = part.model.nunique()
-            if models < FEWEST_MODELS:
-                continue
-            names = ", ".join(f'"{name}"' for name in [*_names(key), "", ""][:3])
-            low, high = quantiles(part)
-            yield f"  [{names}, {low:.3f}, {high:.3f}, {len(part)}, {models}],"
+            names = [*_names(key), "", ""][:3]
+            for distance in distances:
+                reach = ends(part, distance)
+                if reach is None:
+                    continue
+                chips = " ".join(sorted(part.gpu.unique())) if distance == "chip" else ""
+                texts = ", ".join(f'"{name}"' for name in [*names, distance, chips])
+                yield (f"  [{texts}, {reach[0]:.3f}, {reach[1]:.3f}, {len(part)}, "
+                       f"{part.model.nunique()}],")  # fmt: skip
+
+
+def pair_rows(found: pd.DataFrame) -> Iterator[str]:
+    """The correlations of `residuals.toml`, where two models or more tell."""
+    for (metric, kind), part in pairs(found).groupby(["metric", "kind"]):
+        if part.model.nunique() < 2:
+            continue
+        yield (f'  ["{metric}", "{kind}", {correlation(part):.2f}, {len(part)}, '
+               f"{part.model.nunique()}],")  # fmt: skip
 
 
 def write(found: pd.DataFrame) -> None:
     """Write `residuals.toml`."""
     head = (
-        "# Quantiles of log(measured / predicted) of the times of serving runs, written by\n"
+        "# Intervals of log(measured / predicted) of the times of serving runs, written by\n"
         "# `python -m calibration.systems DATA --write`. Columns: metric (output: time per token\n"
-        "# of all requests), vendor, engine (empty: all), 10 %, 90 %, runs, models. Every model\n"
-        "# weighs the same.\n"
+        "# of all requests), vendor, engine (empty: all), distance, chips of that distance, low\n"
+        "# and high end, runs, models. `pairs`: metric, what two systems have in common,\n"
+        "# correlation of their errors, pairs of runs, models.\n"
     )
-    TARGET.write_text(head + "rows = [\n" + "\n".join(rows_of(found)) + "\n]\n", encoding="utf-8")
+    text = head + "rows = [\n" + "\n".join(rows_of(found)) + "\n]\n"
+    text += "pairs = [\n" + "\n".join(pair_rows(found)) + "\n]\n"
+    TARGET.write_text(text, encoding="utf-8")
 
 
 def _names(key: object) -> Sequence[str]:

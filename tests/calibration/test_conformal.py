@@ -62,3 +62,19 @@ def test_few_groups_give_no_interval() -> None:
     assert (
         conformal.interval(drawn(np.random.default_rng(0), conformal.LEAST_GROUPS - 1), 0.8) is None
     )
+
+
+def test_a_group_is_scored_by_groups_that_are_apart_from_it() -> None:
+    """Two chips of a model resemble each other: only other models tell about a new one."""
+    random = np.random.default_rng(3)
+    groups = {}
+    for model in range(9):
+        bias = random.normal(0, 0.3)
+        for chip in "abc":
+            groups[f"{model} {chip}"] = bias + 0.01 * random.normal(size=20), np.ones(20)
+    apart = conformal.interval(groups, 0.8, apart=lambda one, other: one[0] != other[0])
+    alike = conformal.interval(groups, 0.8)
+    assert apart is not None
+    assert alike is not None
+    assert apart[1] - apart[0] > alike[1] - alike[0]
+    assert conformal.interval(groups, 0.8, apart=lambda one, other: False) is None

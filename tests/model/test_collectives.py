@@ -7,7 +7,10 @@ import pytest
 from wavecast import arch
 from wavecast.arch.systems import system
 from wavecast.errors import MissingFact, UnknownName, UsageError
+from wavecast.model import coefficients
+from wavecast.model.chip import of_device
 from wavecast.model.ops.collectives import Collective, price
+from wavecast.model.ops.collectives.problem import LATENCIES, known_of
 
 
 def seconds(
@@ -157,3 +160,18 @@ def test_wrong_exchanges_and_libraries():
         Collective("all_reduce", 64, 8, library="vlm")
     with pytest.raises(UsageError, match="are placed"):
         Collective("all_reduce", 64, 4, group=system("8xMI300X").group(8))
+
+
+def test_latencies_of_a_chip_that_was_not_measured_follow_its_l2():
+    """A flag is written to and polled in L2. Values that were fitted on a chip stay."""
+    table = coefficients.family("collectives")
+    for device in map(arch.load, ("h100_sxm", "rx7900xtx")):
+        known = known_of(device)
+        factor = of_device(device).latency["l2"] / table["l2_reference"].of(device)
+        for name in LATENCIES:
+            row = table[name]
+            expected = row.of(device) * (factor if row.scope(device) == "default" else 1.0)
+            assert known[name] == pytest.approx(expected)
+    assert known_of(arch.load("h100_sxm"))["start"] == table["start"].values["hopper"]
+    slow = known_of(arch.load("rx7900xtx"))["exchange_start"]
+    assert slow > 1.5 * table["exchange_start"].values["default"]

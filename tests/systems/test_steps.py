@@ -83,6 +83,40 @@ def test_experts_spread_over_gpus_take_whole_experts(ready) -> None:
     assert (spread.experts, spread.inter, spread.topk, spread.tokens) == (16, 1536, 1, 64)
 
 
+def test_kernels_without_a_tuned_configuration_run_with_their_only_tile(ready) -> None:
+    """AITER of November 2025 has tables for MI355X and none for the experts of MI300X."""
+    step = Step(decode=4, context=1500)
+    found = {}
+    for machine in ("8xMI300X", "8xMI355X"):
+        model = ready("DeepSeek-R1", machine, 8, engine="sglang").model
+        found[machine] = {k.priced.node.name: k.priced for k in model.kernels(step)}
+    untuned, tuned = found["8xMI300X"], found["8xMI355X"]
+    op = untuned["experts"].node.op
+    assert (op.part, op.block_m, op.tile_n) == ("one-kernel", 32, 256)
+    assert tuned["experts"].node.op.part == "layer"
+    assert untuned["experts"].seconds > 2 * tuned["experts"].seconds
+    assert untuned["qkv_a_proj"].node.op.tile == (16, 128, 256)
+    assert untuned["o_proj"].node.op.tile is None  # its shape is in the table
+    assert "rope" in untuned
+    assert "rope, cache write" in tuned
+
+
+def test_engines_launch_what_they_do_not_fuse(ready) -> None:
+    step = Step(decode=4, context=1500)
+
+    def names(engine: str, dtype: str = "") -> list[str]:
+        model = ready("DeepSeek-R1", "8xMI300X", 8, engine=engine, dtype=dtype).model
+        return [kernel.priced.node.name for kernel in model.kernels(step)]
+
+    separate, fused = names("sglang"), names("atom")
+    assert separate.count("quantise") > fused.count("quantise") == 0
+    for kernels in (separate, fused):
+        assert {"sort tokens", "quantise tokens"} <= set(kernels)
+    assert "quantise tokens" not in names("atom", "mxfp4")  # the kernel that sorts does it
+    assert "scale for absorb keys" in separate
+    assert "scale for absorb keys" not in fused
+
+
 def test_attention_with_own_sequences_has_no_all_reduce(ready) -> None:
     model = ready("DeepSeek-R1", "8xMI355X", 8, attention_data=True)
     names = [k.priced.node.name for k in model.model.kernels(Step(decode=64, context=1000))]

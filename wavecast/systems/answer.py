@@ -113,7 +113,8 @@ class ModelOnSystem:
         self.architecture = huggingface.read(values, name)
         check(self.architecture, self.parallel, system)
         scale = dict(deployment.scale)
-        profile = replace(engine(deployment.engine), **dict(deployment.engine_fields))
+        profile = engine(deployment.engine, system.device.generation)
+        profile = replace(profile, **dict(deployment.engine_fields))
         profile = profile.with_settings(deployment.settings)
         self.engine = profile.scaled(scale.pop(HOST, 1.0))
         formats = precision(

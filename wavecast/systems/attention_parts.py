@@ -30,6 +30,7 @@ def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node
     step = builder.own(step)
     rows, hidden = step.rows, builder.architecture.hidden
     yield from builder.norm("input_norm", rows, builder.parallel.tensor)
+    yield from builder.quantise(rows, hidden, builder.precision.attention)
     match layer.attention:
         case GroupedQueryAttention() as attention:
             out = yield from _grouped(builder, attention, step)
@@ -55,7 +56,7 @@ def _grouped(
     width = (heads * (1 + attention.gated) + 2 * keys) * head
     yield builder.projection("qkv_proj", rows, width, builder.architecture.hidden)
     if attention.rotary:
-        yield Node("rope, cache write", "attention", copy(rows, (heads + 2 * keys) * head))
+        yield from builder.rope(rows, (heads + keys) * head, keys * head)
     else:
         yield Node("cache write", "attention", copy(rows, 2 * keys * head))
     for name, queries, length, batch, causal in attended(step):

@@ -1,8 +1,8 @@
 """One model on several systems: ratios to the first system with intervals, and what bounds each.
 
 A ratio of two predictions errs less than both: what the model of the layers, the engine and the
-load have wrong is in both. With relative errors a and b of two systems, whose correlation is
-`CORRELATION`, the variance of log(ratio) is
+load have wrong is in both. With relative errors a and b of two systems, whose correlation was
+measured on runs of equal configurations (`intervals.correlation`), the variance of log(ratio) is
 
     a² + b² - 2 · correlation · a · b
 
@@ -16,15 +16,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from wavecast.systems.answer import ModelAnswer, ServingAnswer
-from wavecast.systems.intervals import Interval
-
-CORRELATION: Final = {True: 0.35, False: 0.0}
-"""By whether the GPUs have one vendor. Measured: residuals of DeepSeek-R1 under equal loads on two
-GPUs each of H200, B200, MI300X and MI355X; 17 pairs of one vendor have 0.35, 29 of two -0.08. One
-model is few: of two vendors, whose engines differ as well, errors are taken as independent."""
+from wavecast.systems.intervals import Interval, correlation
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +95,18 @@ def _compared(
     if answer is base:
         one = SystemRatio(1.0, 1.0, 1.0)
         return ComparedServing(serving, bound(serving), one, one, one)
-    common = CORRELATION[base.system.device.vendor == answer.system.device.vendor]
-    rate = ratio(serving.output_rate, first.output_rate, common)
+    one, other = ((x.system.device.vendor, x.engine.name) for x in (base, answer))
+
+    def common(metric: str) -> float:
+        return correlation(metric, one, other)
+
+    rate = ratio(serving.output_rate, first.output_rate, common("output"))
     gpus = base.parallel.gpus / answer.parallel.gpus
     return ComparedServing(
         serving,
         bound(serving),
-        ratio(serving.ttft, first.ttft, common),
-        ratio(serving.tpot, first.tpot, common),
+        ratio(serving.ttft, first.ttft, common("ttft")),
+        ratio(serving.tpot, first.tpot, common("tpot")),
         SystemRatio(rate.value * gpus, rate.low * gpus, rate.high * gpus),
     )
 

@@ -26,7 +26,7 @@ def compressed_nodes(
     yield builder.projection("qkv_a_proj", rows, attention.q_rank + head, hidden)
     yield Node("q, kv norm", "norm", norm(rows, attention.q_rank + head))
     yield builder.projection("q_b_proj", rows, heads * head, attention.q_rank)
-    yield Node("rope, cache write", "attention", copy(rows, (heads + 1) * head))
+    yield from builder.rope(rows, heads * head, head)
     if attention.rate:
         width = attention.compressor_width
         yield builder.projection("compress_proj", rows, width, hidden)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
-from typing import Final
+from typing import Any, Final
 
 from wavecast.errors import UnknownName, UsageError
 
@@ -33,12 +33,20 @@ class Engine:
     """A profile.
 
     `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_quantisation`:
-    activations are quantised in the kernel before the product. `batched_tokens`: the most tokens of
-    a step; `sequences`: the most sequences. `memory_fraction`: the share of the GPU's memory that
-    the engine takes for everything (`fraction_of` is `all`), that it takes for weights and cache
-    (`static`), or of what everything else leaves that it takes for the cache (`free`). `mixed`: a
-    step may have decoding sequences and chunks of prompts. `graphs`: steps of decoding sequences
-    are captured graphs, for the numbers of sequences in `sizes`. `cache`: dtype of keys and values.
+    activations are quantised in the kernel before the product. `fused_rope`: rotation,
+    concatenation and the write to the cache are one kernel. `plain_absorb`: products with the
+    weights of latent attention convert and scale them in every step, and copy the result.
+    `expert_kernels`: of `sort` and `quantise`, those launched before the products of experts.
+    `experts_tile` (rows, columns) and `products_tile` (rows, columns, bytes of K) are what
+    block-scaled experts and products run with where the library has no tuned configuration; those
+    of `tuned_products` (columns, K) have one. Empty: all are tuned.
+
+    `batched_tokens`: the most tokens of a step; `sequences`: the most sequences.
+    `memory_fraction`: the share of the GPU's memory that the engine takes for everything
+    (`fraction_of` is `all`), that it takes for weights and cache (`static`), or of what everything
+    else leaves that it takes for the cache (`free`). `mixed`: a step may have decoding sequences
+    and chunks of prompts. `graphs`: steps of decoding sequences are captured graphs, for the
+    numbers of sequences in `sizes`. `cache`: dtype of keys and values.
 
     A request is admitted when its prompt fits with the share `reserve` of the outputs to come.
     While sequences decode, the engine looks for new requests every `poll` steps. Prompts wait at
@@ -57,6 +65,12 @@ class Engine:
     version: str
     fused_reduce_norm: bool
     fused_quantisation: bool
+    fused_rope: bool
+    plain_absorb: bool
+    expert_kernels: tuple[str, ...]
+    experts_tile: tuple[int, ...]
+    products_tile: tuple[int, ...]
+    tuned_products: tuple[tuple[int, ...], ...]
     batched_tokens: int
     sequences: int
     memory_fraction: float
@@ -124,25 +138,44 @@ class Engine:
         return replace(self, **{name: factor * getattr(self, name) for name in host})
 
 
-@cache
 def engines() -> Mapping[str, Engine]:
     """Every profile by name."""
+    return {name: profile for (name, on), profile in _profiles().items() if not on}
+
+
+@cache
+def _profiles() -> Mapping[tuple[str, str], Engine]:
+    """Profiles by engine and generation of GPUs ("": others)."""
     text = (resources.files("wavecast.systems") / "engines.toml").read_text(encoding="utf-8")
     names = {field.name for field in fields(Engine)} - {"name", "version"}
     found = {}
     for name, table in tomllib.loads(text).items():
-        values = {key: table[key]["value"] for key in names}
-        values["sizes"] = _sizes(values["sizes"])
-        found[name] = Engine(name=name, version=table["version"], **values)
+        on = table.pop("on", {})
+        profile = Engine(
+            name=name, version=table["version"], **{key: _value(key, table[key]) for key in names}
+        )
+        found[name, ""] = profile
+        for generation, rows in on.items():
+            other = {key: _value(key, row) for key, row in rows.items()}
+            found[name, generation] = replace(profile, **other)
     return found
 
 
-def engine(name: str) -> Engine:
-    """The profile of an engine. Raises UnknownName."""
-    known = engines()
-    if name.lower() not in known:
-        raise UnknownName("engine", name, known)
-    return known[name.lower()]
+def engine(name: str, generation: str = "") -> Engine:
+    """The profile of an engine, as it runs on a generation of GPUs. Raises UnknownName."""
+    known = _profiles()
+    if (name.lower(), "") not in known:
+        raise UnknownName("engine", name, engines())
+    return known.get((name.lower(), generation), known[name.lower(), ""])
+
+
+def _value(key: str, row: Mapping[str, Any]) -> Any:
+    value = row["value"]
+    if key == "sizes":
+        return _sizes(value)
+    if isinstance(value, list):
+        return tuple(tuple(item) if isinstance(item, list) else item for item in value)
+    return value
 
 
 def _sizes(ranges: Iterable[tuple[int, int, int]]) -> tuple[int, ...]:

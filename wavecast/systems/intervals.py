@@ -1,8 +1,10 @@
 """The interval of a prediction for a whole model, from runs of other models.
 
-`residuals.toml` has quantiles of log(measured / predicted) of times by metric, vendor and engine,
-written by `python -m calibration.systems DATA --write`. Nothing in a prediction is fitted to a
-model, so its runs are in the residuals only as those of one model among several of equal weight.
+`residuals.toml` has intervals of log(measured / predicted) of times by metric and by how far a
+prediction is from what was measured (`DISTANCES`), written by `python -m calibration.systems DATA
+--write`. Nothing in a prediction is fitted to a model, so its runs are in the residuals only as
+those of one model among several of equal weight. Its `pairs` are correlations of the errors of two
+systems.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from typing import Any, Final
 
 from wavecast.arch import Device
 
@@ -28,8 +31,18 @@ class Interval:
     basis: str
 
 
+DISTANCES: Final = {
+    "chip": "{engine} on this chip",
+    "engine": "{engine} on other chips of {vendor}",
+    "vendor": "other engines on chips of {vendor}",
+    "any": "all engines and GPUs",
+}
+"""What is measured next to a prediction, the nearest first, and how a report says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
+    chips: frozenset[str]
     low: float
     high: float
     runs: int
@@ -37,35 +50,48 @@ class _Row:
 
 
 def bracketed(metric: str, value: float, device: Device, engine: str) -> Interval:
-    """The interval of a metric: residuals of the engine on GPUs of the vendor, else of the vendor,
-    else of all runs; where no run was speculative or disaggregated, those of plain ones. Raises
-    LookupError."""
+    """The interval of a metric from the nearest runs; where no run was speculative or
+    disaggregated, from plain ones. Raises LookupError."""
     rows = table()
     mode, _, plain = metric.rpartition(" ")
-    if mode and (metric, "", "") not in rows:
+    if mode and (metric, "", "", "any") not in rows:
         found = bracketed(plain, value, device, engine)
         return replace(found, basis=f"{found.basis}, none of them {mode}")
-    for vendor, name, words in (
-        (device.vendor, engine, f"{engine} on {device.vendor.upper()} GPUs"),
-        (device.vendor, "", f"other engines on {device.vendor.upper()} GPUs"),
-        ("", "", "all engines and GPUs"),
-    ):
-        row = rows.get((metric, vendor, name))
-        if row is not None:
-            basis = f"{row.runs} runs of {row.models} models, {words}"
-            low, high = math.exp(min(0.0, row.low)), math.exp(max(0.0, row.high))
-            return Interval(value, value * low, value * high, basis)
+    for distance, words in DISTANCES.items():
+        vendor = device.vendor if distance != "any" else ""
+        name = engine if distance in ("chip", "engine") else ""
+        row = rows.get((metric, vendor, name, distance))
+        if row is None or (distance == "chip" and device.id not in row.chips):
+            continue
+        where = words.format(engine=engine, vendor=device.vendor.upper())
+        basis = f"{row.runs} runs of {row.models} models, {where}"
+        low, high = math.exp(min(0.0, row.low)), math.exp(max(0.0, row.high))
+        return Interval(value, value * low, value * high, basis)
     raise LookupError(f"residuals.toml has no row for {metric}")
 
 
+def correlation(metric: str, one: tuple[str, str], other: tuple[str, str]) -> float:
+    """Of the errors of two systems, each (vendor, engine), from runs of equal configurations; 0
+    where there were none."""
+    same = "engine" if one[1] == other[1] else "vendor"
+    common = same if one[0] == other[0] else "any"
+    found = _file()["pairs"]
+    return next((row[2] for row in found if row[0] == metric and row[1] == common), 0.0)
+
+
 @cache
-def table() -> Mapping[tuple[str, str, str], _Row]:
-    """The rows by metric, vendor and engine; "" is all of them."""
-    text = (resources.files("wavecast.systems") / "residuals.toml").read_text(encoding="utf-8")
+def table() -> Mapping[tuple[str, str, str, str], _Row]:
+    """The rows by metric, vendor, engine ("" is all of them) and distance."""
     return {
-        (metric, vendor, engine): _Row(low, high, runs, models)
-        for metric, vendor, engine, low, high, runs, models in tomllib.loads(text)["rows"]
+        (metric, vendor, engine, distance): _Row(frozenset(chips.split()), low, high, runs, models)
+        for metric, vendor, engine, distance, chips, low, high, runs, models in _file()["rows"]
     }
 
 
-__all__ = ["Interval", "bracketed", "table"]
+@cache
+def _file() -> Mapping[str, list[Any]]:
+    text = (resources.files("wavecast.systems") / "residuals.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+__all__ = ["DISTANCES", "Interval", "bracketed", "correlation", "table"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from functools import partial
 from typing import Final
 
 from wavecast.model.ops.attention import BEST
@@ -24,11 +25,12 @@ def latent_nodes(
     if attention.q_rank:
         yield builder.projection("qkv_a_proj", rows, attention.q_rank + shared, hidden)
         yield Node("q, kv norm", "norm", norm(rows, attention.q_rank + shared))
+        yield from builder.quantise(rows, attention.q_rank, builder.precision.attention)
         yield builder.projection("q_b_proj", rows, heads * query, attention.q_rank)
     else:
         yield builder.projection("q_proj", rows, heads * query, hidden)
         yield builder.projection("kv_a_proj", rows, shared, hidden)
-    yield Node("rope, cache write", "attention", copy(rows, heads * attention.rope + shared))
+    yield from builder.rope(rows, heads * attention.rope, shared)
     if attention.indexer:
         rank = attention.q_rank or hidden
         yield from index_nodes(
@@ -62,7 +64,8 @@ def latent_nodes(
         if attention.indexer:
             length = min(length, attention.indexer.topk)
         tokens = batch * (queries if causal else step.queries)
-        yield _absorb("absorb keys", heads, tokens, attention.kv_rank, attention.nope)
+        absorb = partial(_absorb, builder, heads=heads, rows=tokens)
+        yield from absorb("absorb keys", columns=attention.kv_rank, depth=attention.nope)
         yield Node(
             name,
             "attention",
@@ -80,7 +83,7 @@ def latent_nodes(
                 library=BEST,
             ),
         )
-        yield _absorb("expand values", heads, tokens, attention.value, attention.kv_rank)
+        yield from absorb("expand values", columns=attention.value, depth=attention.kv_rank)
     return heads * attention.value
 
 
@@ -112,9 +115,19 @@ def index_nodes(
         )
 
 
-def _absorb(name: str, heads: int, rows: int, columns: int, depth: int) -> Node:
+def _absorb(
+    builder: Builder, name: str, heads: int, rows: int, columns: int, depth: int
+) -> Iterator[Node]:
+    """A product with a part of the weights of keys and values, by heads."""
+    plain = builder.engine.plain_absorb
+    if plain:
+        stored = builder.precision.attention.stored != "bf16"
+        for what in ("convert", "scale")[not stored :]:
+            yield Node(f"{what} for {name}", "attention", copy(heads * columns, depth))
     product = Gemm(batch=heads, m=rows, n=columns, k=depth, dtype="bf16")
-    return Node(name, "attention", product)
+    yield Node(name, "attention", product)
+    if plain:
+        yield Node(f"transpose of {name}", "attention", copy(rows, heads * columns))
 
 
 __all__ = ["index_nodes", "latent_nodes"]

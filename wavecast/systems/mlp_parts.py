@@ -8,7 +8,7 @@ from dataclasses import replace
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.moe import FusedMoe
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, Layer
-from wavecast.systems.parts import Builder, Node, Step
+from wavecast.systems.parts import Builder, Node, Step, copy
 
 
 def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
@@ -38,8 +38,10 @@ def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
 def _dense(builder: Builder, prefix: str, rows: int, mlp: DenseMlp) -> Iterator[Node]:
     hidden, narrow, inter = builder.architecture.hidden, builder.precision.dense, mlp.inter
     name, width = ("gate_up_proj", 2 * inter) if mlp.gated else ("up_proj", inter)
+    yield from builder.quantise(rows, hidden, narrow)
     yield Node(f"{prefix}{name}", "mlp", builder.product(rows, width, hidden, narrow))
     yield Node(f"{prefix}activation", "mlp", Elementwise.of(mlp.activation, (rows, inter), "bf16"))
+    yield from builder.quantise(rows, inter, narrow)
     yield Node(f"{prefix}down_proj", "mlp", builder.product(rows, hidden, inter, narrow))
 
 
@@ -47,9 +49,9 @@ def _experts(builder: Builder, mlp: ExpertMlp, rows: int) -> Iterator[Node]:
     tensor, ranks = builder.parallel.tensor, builder.parallel.expert
     yield from _routed(builder, mlp, rows, max(1, mlp.shared // tensor) if mlp.shared else 0)
     if ranks == 1:
-        yield _multiplied(builder, rows, mlp.inter // tensor, mlp.experts, mlp.topk)
+        yield from _multiplied(builder, rows, mlp.inter // tensor, mlp.experts, mlp.topk)
     else:
-        yield _own_experts(builder, mlp, rows * mlp.topk / ranks)
+        yield from _own_experts(builder, mlp, rows * mlp.topk / ranks)
 
 
 def _dispatched(builder: Builder, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
@@ -64,7 +66,7 @@ def _dispatched(builder: Builder, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
     narrow = builder.precision.experts.quantised_activations
     size = rows * hidden
     yield builder.exchange("dispatch", size * (1 if narrow else 2), mlp.topk)
-    yield _own_experts(builder, mlp, rows * mlp.topk)
+    yield from _own_experts(builder, mlp, rows * mlp.topk)
     yield builder.exchange("combine", 2 * size, mlp.topk)
     if builder.parallel.tensor > 1 and not builder.parallel.attention_data:
         whole = rows * builder.parallel.tensor * hidden * 2
@@ -84,31 +86,41 @@ def _routed(builder: Builder, mlp: ExpertMlp, rows: int, shared: int) -> Iterato
         yield Node("add shared", "experts", Elementwise.of("add", size, "bf16"))
 
 
-def _own_experts(builder: Builder, mlp: ExpertMlp, mean: float) -> Node:
+def _own_experts(builder: Builder, mlp: ExpertMlp, mean: float) -> Iterator[Node]:
     """The experts of the busiest GPU, where a GPU gets `mean` pairs of token and expert."""
     ranks = builder.parallel.expert
     pairs = mean * builder.parallel.load.busiest(mlp.experts, ranks)
     topk = max(1, mlp.topk // ranks)
-    return _multiplied(builder, max(1, round(pairs / topk)), mlp.inter, mlp.experts // ranks, topk)
+    tokens = max(1, round(pairs / topk))
+    yield from _multiplied(builder, tokens, mlp.inter, mlp.experts // ranks, topk)
 
 
-def _multiplied(builder: Builder, tokens: int, inter: int, experts: int, topk: int) -> Node:
-    form = builder.precision.experts
+def _multiplied(
+    builder: Builder, tokens: int, inter: int, experts: int, topk: int
+) -> Iterator[Node]:
+    """The products of the experts, and the kernels before them that `FusedMoe` leaves out."""
+    form, hidden = builder.precision.experts, builder.architecture.hidden
+    around, tile = builder.engine.expert_kernels, builder.engine.experts_tile
+    if "sort" in around:
+        pairs = Elementwise.of("copy", (tokens, topk), "fp32")
+        yield Node("sort tokens", "experts", pairs)
     scaling = form.scaling if form.scaling in ("token", "block", "mx") else ""
-    return Node(
-        "experts",
-        "experts",
-        FusedMoe(
-            tokens,
-            builder.architecture.hidden,
-            inter,
-            experts,
-            min(topk, experts),
-            dtype=form.activations,
-            weights=form.stored,
-            scaling=scaling,
-        ),
+    # Micro-scaled formats are quantised by the kernel that sorts.
+    if "quantise" in around and form.quantised_activations and scaling != "mx":
+        yield Node("quantise tokens", "experts", copy(tokens, hidden))
+    op = FusedMoe(
+        tokens,
+        hidden,
+        inter,
+        experts,
+        min(topk, experts),
+        dtype=form.activations,
+        weights=form.stored,
+        scaling=scaling,
     )
+    if tile and scaling == "block" and inter % tile[1] == 0:
+        op = replace(op, part="one-kernel", block_m=tile[0], tile_n=tile[1])
+    yield Node("experts", "experts", op)
 
 
 __all__ = ["mlp_nodes"]

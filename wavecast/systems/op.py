@@ -28,7 +28,9 @@ METRICS: Final = {
 @dataclass(frozen=True, slots=True)
 class ServedModel(Op):
     """`metric` (a key of `METRICS`) of `model` (a name of `models.toml`) under `load`, one node.
-    `statistic` of the requests is `mean` or `median`."""
+    `statistic` of the requests is `mean` or `median`. `cold` is a mean of first tokens that
+    contains the compilation of kernels in the first requests, which is not predicted: its errors
+    are counted apart."""
 
     kind: ClassVar[str] = "serving"
     shape_help: ClassVar[str] = "see wavecast model"
@@ -38,6 +40,7 @@ class ServedModel(Op):
     deployment: Deployment
     load: Load
     statistic: str = "mean"
+    cold: bool = False
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -47,8 +50,9 @@ class ServedModel(Op):
 
     @property
     def op_class(self) -> str:
-        """Errors are counted by metric, apart for speculation and disaggregation."""
-        return f"serving {self.deployment.mode}{self.metric}"
+        """Errors are counted by metric, apart for speculation, disaggregation and cold starts."""
+        cold = "cold " if self.cold else ""
+        return f"serving {self.deployment.mode}{cold}{self.metric}"
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:

@@ -77,6 +77,31 @@ def test_a_median_is_compared_with_the_median() -> None:
     assert median.predict(device).seconds < mean.predict(device).seconds
 
 
+def test_a_median_of_first_tokens_counts_before_the_mean() -> None:
+    """A mean contains the compilation of the first requests of benchmarks without warm-up."""
+    found = cases(mean_ttft=570.0, median_ttft=176.0, mean_tpot=27.0, median_tpot=26.6)
+    assert [(c.op.metric, c.op.statistic, c.seconds) for c in found[:2]] == [
+        ("ttft", "median", 0.176),
+        ("tpot", "mean", 0.027),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("isl", "osl", "total", "shortest"),
+    [
+        (2048.0, 1024.0, 1193.4, 0.8),
+        (2048.0, 1024.0, 1200.0, 1.0),
+        (8192.0, 1024.0, 3600.0, 1.0),
+        (2048.0, 1024.0, float("nan"), 1.0),
+        (8192.0, 1024.0, float("nan"), 0.8),
+    ],
+)
+def test_the_ratio_of_tokens_tells_drawn_lengths(isl, osl, total, shortest) -> None:
+    """Without it the lengths that benchmarks usually draw are drawn."""
+    found = cases(isl=isl, osl=osl, total_throughput=total)
+    assert found[0].op.load.shortest == shortest
+
+
 def test_settings_of_published_scripts() -> None:
     row = {"model": "DeepSeek-R1", "gpu": "B200", "framework": "sglang", "precision": "fp8"}
 
@@ -132,6 +157,10 @@ def test_an_unknown_model_is_named() -> None:
     [
         ({"spec_decoding": "mtp", "framework": "sglang"}, "how much is drafted"),
         ({"disagg": "true", "n_gpus": 12.0}, "which of 12 GPUs prefill"),
+        (
+            {"disagg": "true", "n_gpus": 16.0, "model": "DeepSeek-R1-0528", "precision": None},
+            "format of the weights",
+        ),
         ({"source_repo": "dstackai/benchmarks (deepseek-r1-benchmark)"}, "early 2025"),
         ({"model": "Someone-7B"}, "unknown model"),
         ({"gpu": "MI999"}, "unknown device"),

@@ -114,7 +114,12 @@ class TrainingGraph:
     @property
     def _builder(self) -> Builder:
         # Norms are separate from all-reduces; conversions of dtypes are added by `_cast`.
-        profile = replace(engine("vllm"), fused_reduce_norm=False, fused_quantisation=True)
+        profile = replace(
+            engine("vllm"),
+            fused_reduce_norm=False,
+            fused_quantisation=True,
+            expert_kernels=("sort",),
+        )
         return Builder(
             self.architecture, self.formats, Parallelism(tensor=self.setup.tensor), profile
         )

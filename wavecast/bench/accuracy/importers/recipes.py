@@ -2,7 +2,9 @@
 
 The rows of measurements do not repeat these settings; they follow from GPU, engine, model, format,
 lengths and concurrency. Scripts are those of SemiAnalysisAI/InferenceX, `benchmarks/` (21 August
-2026, and for Llama 70B before its removal in commit 2582bce).
+2026, for MI300X and MI325X December 2025, and for Llama 70B before its removal in commit 2582bce).
+`--num-continuous-decode-steps` has no effect: no scheduler of SGLang reads it (sgl-project/sglang
+pull request 23131).
 """
 
 from __future__ import annotations
@@ -146,7 +148,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         engine="sglang",
         model="DeepSeek-R1",
         dtypes=("", "fp8"),
-        settings=(("batched_tokens", 196608), ("poll", 8)),
+        settings=(("batched_tokens", 196608),),
     ),
     Recipe(
         script="dsr1_fp4_mi355x.sh",
@@ -154,14 +156,15 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         engine="sglang",
         model="DeepSeek-R1",
         dtypes=("nvfp4", "mxfp4"),
-        settings=(("batched_tokens", 196608), ("captured", 128), ("poll", 4)),
+        settings=(("batched_tokens", 196608), ("captured", 128)),
     ),
     Recipe(
         script="dsr1_fp8_mi300x.sh",
-        gpus=("mi300x",),
+        gpus=("mi300x", "mi325x"),
         engine="sglang",
         model="DeepSeek-R1",
-        settings=(("batched_tokens", 131072), ("captured", 128), ("poll", 4)),
+        # December 2025, lmsysorg/sglang:v0.5.5.post3-rocm700-mi30x.
+        settings=(("batched_tokens", 196608), ("captured", 128)),
     ),
 )
 """The first that matches counts."""

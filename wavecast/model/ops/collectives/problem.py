@@ -18,6 +18,7 @@ from wavecast.arch.systems import System, node_fabric
 from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.model import coefficients
 from wavecast.model.bounds import Work
+from wavecast.model.chip import of_device
 from wavecast.model.intervals import bracketed
 from wavecast.model.memory import overlapped
 from wavecast.model.ops.base import Op
@@ -36,6 +37,12 @@ from wavecast.model.prediction import Prediction
 FAMILY = "collectives"
 NETWORK_WIDENING: Final = 2.0
 """Factor of the width of intervals over nodes: no all-reduce over nodes was measured."""
+
+LATENCIES: Final = (
+    *("start", "flag_hop", "slice_hop", "exchange_start", "read_start", "read_hop"),
+    *("multimem_start", "switch_latency", "low_latency_start", "grouped_start"),
+)
+"""Coefficients that are chains of round trips through L2, where flags are written and polled."""
 
 TIMINGS: Final = {
     "kernel": "the kernel alone, or launched by a graph",
@@ -113,7 +120,7 @@ class Collective(Op):
         return Work({}, float(self.bytes), float(self.bytes), "none", "derived from the size")
 
     def predict(self, device: Device) -> Prediction:
-        known = coefficients.values(FAMILY, device)
+        known = known_of(device)
         where = self.group or one_node(device, self.gpus)
         if self.function in EXCHANGES:
             found = exchange_estimates(self.bytes, self.topk, where, known, self.library)
@@ -190,6 +197,17 @@ def price(
         library=library,
     )
     return op.predict(system.device)
+
+
+def known_of(device: Device) -> Known:
+    """The coefficients for a device. `LATENCIES` that were measured on no chip of its kind hold for
+    an L2 latency of `l2_reference` and are scaled to that of the device."""
+    known = dict(coefficients.values(FAMILY, device))
+    factor = of_device(device).latency["l2"] / known["l2_reference"]
+    for name in LATENCIES:
+        if coefficients.coefficient(FAMILY, name).scope(device) == "default":
+            known[name] *= factor
+    return known
 
 
 def one_node(device: Device, gpus: int) -> GpuGroup:
