@@ -112,6 +112,14 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"{path} is not UTF-8 text: {error.reason}") from None
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file as UTF-8. Raises InputError where it cannot be written."""
+    try:
+        Path(path).write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
 def unpacked(path: str | Path) -> bytes:
     """A file that gzip or bzip2 may have packed, by its first bytes. Raises InputError as `read`,
     and for a damaged one."""

@@ -4,126 +4,186 @@ themselves."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
+from wavecast.arch.systems import System
 from wavecast.arch.systems import system as find_system
-from wavecast.errors import NothingAnalysed
-from wavecast.report import systems as report
+from wavecast.errors import NothingAnalysed, UnknownName, UsageError
+from wavecast.model_reports import (
+    ModelReport,
+    ModuleReport,
+    SearchReport,
+    ServedReport,
+    TrainingReport,
+)
 from wavecast.systems import answer as answers
-from wavecast.systems.answer import Deployment, ServingAnswer
+from wavecast.systems.answer import Deployment
 from wavecast.systems.changes import parse
 from wavecast.systems.economy import Economy
+from wavecast.systems.experts import ExpertLoad, measured
+from wavecast.systems.load_options import WorkloadOptions
 from wavecast.systems.parallel import Parallelism
+from wavecast.systems.serving import Load
 from wavecast.systems.study import ModelStudy, StudyQuestions, study
 
-if TYPE_CHECKING:
-    from wavecast.systems.sources.answer import ModuleAnswer
+File = str | Path
+Files = Sequence[File]
+Names = str | Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReport(ModelStudy):
-    """A model on one system or several: `answers`, one per system, and what else was asked for.
-    Notebooks show it."""
-
-    @property
-    def servings(self) -> tuple[ServingAnswer, ...]:
-        """The loads on the first system."""
-        return self.answers[0].servings
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, schema `wavecast.system/1`."""
-        return report.document(self)
-
-    def json(self) -> str:
-        """`to_dict` as JSON text."""
-        return report.dumps(self)
-
-    def _repr_html_(self) -> str:
-        from wavecast.report import model_pages
-
-        return model_pages.served_fragment(self.answers)
-
-    def __str__(self) -> str:
-        """What `wavecast model` prints, without colours."""
-        from io import StringIO
-
-        from rich.console import Console
-
-        out = StringIO()
-        report.render(self, Console(file=out, width=100))
-        return out.getvalue()
+def _names(text: Names) -> list[str]:
+    return text.split(",") if isinstance(text, str) else list(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedReport(ModelReport):
-    """One load on one system. Times are `Interval`s in seconds, rates in tokens per second."""
+def _workload(options: dict[str, Any]) -> WorkloadOptions:
+    known = WorkloadOptions.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise UnknownName("argument of a served model", name, known)
+    return WorkloadOptions(**options)
 
-    @property
-    def serving(self) -> ServingAnswer:
-        """The load with its steps, kernels, and latencies of requests."""
-        return self.servings[0]
+
+def _deployed(
+    systems: Names,
+    arch_files: Files,
+    system_files: Files,
+    workload: WorkloadOptions,
+    parallel: dict[str, Any],
+    deployment: Deployment,
+) -> list[tuple[System, Deployment]]:
+    """A system and how the model is deployed on it, for each of `systems`."""
+    found = []
+    for selector in _names(systems):
+        machine = find_system(selector, arch_files, system_files)
+        divided = Parallelism.filling(machine.gpus // workload.instances, **parallel)
+        found.append((machine, workload.deployment(replace(deployment, parallel=divided))))
+    return found
 
 
 def model(
     name: str,
-    system: str | Sequence[str] = "8xMI300X",
+    system: Names = "8xMI300X",
     *,
+    compare: Names = (),
     tp: int | None = None,
     dp: int = 1,
     ep: int = 1,
     dp_attention: bool = False,
+    expert_load: File | None = None,
+    expert_skew: float = 0.0,
+    check_plan: bool = False,
     dtype: str = "",
     attention_dtype: str = "",
     kv_dtype: str = "",
     engine: str = "vllm",
     prompt: int = 1024,
     output: int = 1024,
-    concurrency: int | Sequence[int] = (1, 16, 64),
+    concurrency: int | Sequence[int] | None = None,
+    rate: float | None = None,
     requests: int | None = None,
     what_if: str = "",
     findings: bool = False,
+    search: str = "",
+    slo: str = "",
+    state: File | None = None,
+    jobs: int = 1,
+    ray: str = "",
     power: float | None = None,
     price: float | None = None,
-    arch_files: Sequence[str | Path] = (),
-    system_files: Sequence[str | Path] = (),
-) -> ModelReport:
+    html: File | None = None,
+    perfetto: File | None = None,
+    arch_files: Files = (),
+    system_files: Files = (),
+    **workload: Any,
+) -> ModelReport | SearchReport:
     """Predict how a model is served on machines, without a GPU.
 
     `name` is a `config.json` of Hugging Face, a folder with one, or a name of `wavecast model
-    --list`; `system` names machines (`"8xMI300X,8xH200"` or a list). `tp`, `dp` and `ep` are the
-    GPUs that divide every layer (all that the replicas leave), the replicas, and the GPUs that
-    divide the experts. `prompt` and `output` are tokens, `concurrency` requests at once. Formats
-    are those of the checkpoint unless given. `what_if` names changes to predict as well:
-    `"hbm*1.5; attention free; tp 4"`; `findings` looks for changes that make it faster. With
-    `power` (watts) or `price` (per hour) of a GPU, the report has the cost of tokens. Several
-    systems are compared with the first.
+    --list`; `system` names machines (`"8xMI300X,8xH200"` or a list), `compare` the same with
+    ratios to the first; several systems are always compared. `tp`, `dp` and `ep` are the GPUs that
+    divide every layer (all that the replicas leave), the replicas, and the GPUs that divide the
+    experts. `prompt` and `output` are tokens, `concurrency` requests at once (1, 16 and 64), `rate`
+    requests per second instead. Formats are those of the checkpoint unless given. `what_if` names
+    changes to predict as well: `"hbm*1.5; attention free; tp 4"`; `findings` looks for changes that
+    make it faster. With `power` (watts) or `price` (per hour) of a GPU, the report has the cost of
+    tokens. `html` and `perfetto` are files to write. `workload` are the fields of
+    `WorkloadOptions`: `speculate="mtp:3"`, `prefix=0.9`, `disaggregate="1p2d"` …
+
+    With `search` (dimensions, `"tp,dtype,batch=16|64"`), configurations are predicted in `jobs`
+    processes, or on the cluster `ray`, and ranked under the objectives `slo`
+    (`"ttft<2s,tpot.p99<40ms"`); `state` is a file that a search continues from. The result is a
+    `SearchReport`.
 
     A model that does not fit is an answer with `why_not` and without servings. Raises UnknownName
-    for a name that is not known, UsageError for sizes that do not divide or a field of the
-    configuration that is missing, MissingFact where the memory of a GPU is not known.
+    for a name that is not known, UsageError for sizes that do not divide, arguments that exclude
+    each other or a field of the configuration that is missing, MissingFact where the memory of a
+    GPU is not known.
     """
-    at_once = (concurrency,) if isinstance(concurrency, int) else tuple(concurrency)
-    asked = answers.loads(prompt, output, concurrency=at_once, requests=requests)
-    deployments = []
-    for selector in system.split(",") if isinstance(system, str) else system:
-        machine = find_system(selector, arch_files, system_files)
-        parallel = Parallelism.filling(
-            machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention
-        )
-        deployment = Deployment(
-            dtype=dtype, cache=kv_dtype, attention=attention_dtype, parallel=parallel, engine=engine
-        )
-        deployments.append((machine, deployment))
+    options = _workload(workload)
+    if expert_load is not None and expert_skew:
+        raise UsageError("expert_load and expert_skew exclude each other")
+    if options.trace_file is not None and (rate is not None or concurrency is not None):
+        raise UsageError("trace_file, rate and concurrency exclude each other")
+    at_once = (concurrency,) if isinstance(concurrency, int) else tuple(concurrency or ())
+    asked = answers.loads(prompt, output, concurrency=at_once, rate=rate, requests=requests)
+    asked = options.loads(asked)
+    load = measured(Path(expert_load)) if expert_load else ExpertLoad(exponent=expert_skew)
+    deployments = _deployed(
+        compare or system,
+        arch_files,
+        system_files,
+        options,
+        {"tensor": tp, "data": dp, "expert": ep, "attention_data": dp_attention, "load": load},
+        Deployment(
+            dtype=dtype,
+            cache=kv_dtype,
+            attention=attention_dtype,
+            engine=engine,
+            check_plan=check_plan,
+        ),
+    )
+    if search:
+        if html is not None or perfetto is not None:
+            raise UsageError("a search has neither a page nor a trace")
+        loads = asked if at_once else asked[:1]
+        return _searched(name, deployments, loads, search, slo, state, jobs, ray)
+    if slo or state is not None or ray:
+        raise UsageError("slo, state and ray belong to search")
     questions = StudyQuestions(
         changes=parse(what_if) if what_if else (),
-        compare=len(deployments) > 1,
+        compare=len(deployments) > 1 or bool(compare),
         findings=findings,
         economy=None if power is None and price is None else Economy(power, price),
     )
     found = study(name, deployments, asked, questions)
-    return ModelReport(**{f.name: getattr(found, f.name) for f in fields(ModelStudy)})
+    report = ModelReport(**{f.name: getattr(found, f.name) for f in fields(ModelStudy)})
+    report.write(html, perfetto)
+    return report
+
+
+def _searched(
+    name: str,
+    deployments: Sequence[tuple[System, Deployment]],
+    loads: Sequence[Load],
+    dimensions: str,
+    slo: str,
+    state: File | None,
+    jobs: int,
+    ray: str,
+) -> SearchReport:
+    from wavecast.tune import model_space
+    from wavecast.tune.model_search import search
+
+    if loads[0].rate:
+        raise UsageError("a search has closed loops only: the rate is not searched")
+    asked = model_space.dimensions(dimensions)
+    every = [one for load in loads for one in model_space.configurations(deployments, asked, load)]
+    objectives = model_space.objectives(slo)
+    path = None if state is None else Path(state)
+    found = search(name, every, objectives, state=path, jobs=jobs, ray=ray)
+    return SearchReport(found, name, slo)
 
 
 def serve(
@@ -132,86 +192,72 @@ def serve(
     *,
     concurrency: int | None = None,
     rate: float | None = None,
-    prompt: int = 1024,
-    output: int = 1024,
-    requests: int | None = None,
-    tp: int | None = None,
-    dp: int = 1,
-    ep: int = 1,
-    dp_attention: bool = False,
-    dtype: str = "",
-    attention_dtype: str = "",
-    kv_dtype: str = "",
-    engine: str = "vllm",
-    arch_files: Sequence[str | Path] = (),
+    **options: Any,
 ) -> ServedReport:
     """Simulate one load of a served model: `concurrency` requests at once (16 where nothing is
     given), or `rate` requests per second at random times. Other arguments are those of `model`.
 
     Raises NothingAnalysed where the model does not fit, and as `model`.
     """
-    at_once = () if concurrency is None else (concurrency,)
-    if rate is None and concurrency is None:
-        at_once = (16,)
-    (load,) = answers.loads(prompt, output, concurrency=at_once, rate=rate, requests=requests)
-    machine = find_system(system, arch_files)
-    parallel = Parallelism.filling(
-        machine.gpus, tensor=tp, data=dp, expert=ep, attention_data=dp_attention
-    )
-    deployment = Deployment(
-        dtype=dtype, cache=kv_dtype, attention=attention_dtype, parallel=parallel, engine=engine
-    )
-    found = answers.answer(name, machine, deployment, (load,))
-    if found.why_not:
-        raise NothingAnalysed(found.why_not)
-    return ServedReport(answers=(found,))
+    several = concurrency is not None and not isinstance(concurrency, int)
+    if several or options.get("search"):
+        raise UsageError("serve simulates one load", hint="wavecast.model takes several")
+    if rate is None and concurrency is None and "trace_file" not in options:
+        concurrency = 16
+    found = model(name, system, concurrency=concurrency, rate=rate, **options)
+    assert isinstance(found, ModelReport)
+    if found.answers[0].why_not:
+        raise NothingAnalysed(found.answers[0].why_not)
+    return ServedReport(**{f.name: getattr(found, f.name) for f in fields(ModelStudy)})
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleReport:
-    """A module on one GPU or several: `answers`, one per GPU. Notebooks show it."""
+def trained(
+    name: str,
+    system: Names = "8xMI300X",
+    *,
+    batch: int,
+    seq: int,
+    tokens: float = 0.0,
+    html: File | None = None,
+    perfetto: File | None = None,
+    arch_files: Files = (),
+    system_files: Files = (),
+    **options: Any,
+) -> TrainingReport:
+    """Predict a training step of a model: `batch` sequences of `seq` tokens. `options` are those of
+    `wavecast model --train` without dashes (`TrainingOptions`): `fsdp=True`, `tp=2`, `pp=4`,
+    `recompute="full"`, `lora=16` …; `tokens` are those of the whole training.
 
-    answers: tuple[ModuleAnswer, ...]
+    A training that does not fit is an answer with `why_not`. Raises UnknownName, UsageError,
+    MissingFact and Unpredictable as `systems.training.answer.train`.
+    """
+    from wavecast.systems.training.answer import train
+    from wavecast.systems.training.options import TrainingOptions
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, schema `wavecast.graph/1`."""
-        from wavecast.report import graphs
-
-        return graphs.document(self.answers)
-
-    def json(self) -> str:
-        """`to_dict` as JSON text."""
-        from wavecast.report import graphs
-
-        return graphs.dumps(self.answers)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
-        """What `wavecast model` prints, without colours."""
-        from io import StringIO
-
-        from rich.console import Console
-
-        from wavecast.report import graphs
-
-        out = StringIO()
-        graphs.render(self.answers, Console(file=out, width=140))
-        return out.getvalue()
+    known = TrainingOptions.__dataclass_fields__
+    for option in options:
+        if option not in known:
+            raise UnknownName("argument of a training", option, known)
+    asked = TrainingOptions(batch=batch, sequence=seq, **options)
+    machines = [find_system(one, arch_files, system_files) for one in _names(system)]
+    found = (train(name, one, asked.setup(one.gpus), tokens=tokens) for one in machines)
+    report = TrainingReport(tuple(found))
+    report.write(html, perfetto)
+    return report
 
 
 def module(
     source: Any,
     inputs: Any = None,
-    system: str | Sequence[str] = "mi300x",
+    system: Names = "mi300x",
     *,
     engine: str = "eager",
     train: bool = False,
     optimizer: str = "",
-    arch_files: Sequence[str | Path] = (),
+    jobs: int = 1,
+    html: File | None = None,
+    perfetto: File | None = None,
+    arch_files: Files = (),
 ) -> ModuleReport:
     """Predict how long a module of PyTorch takes on GPUs, without a GPU, weights or values.
 
@@ -219,8 +265,8 @@ def module(
     tuple, or a mapping by name), an `ExportedProgram`, or a text like `script.py:factory`,
     `program.pt2` or `kernels.yaml`. `system` names GPUs (`"mi300x,h200"` or a list), `engine` is
     `eager`, `torch.compile` or `wavecast` (the forward calls that `wavecast.ops` answers, by its
-    kernels, compiled for the GPU). With `train` the backward pass follows, and a step of
-    `optimizer` (`sgd`, `momentum`, `adam`, `adamw`, `fused_adamw`).
+    kernels, compiled for the GPU in `jobs` processes). With `train` the backward pass follows, and
+    a step of `optimizer` (`sgd`, `momentum`, `adam`, `adamw`, `fused_adamw`).
 
     Raises UsageError for arguments that do not fit, UnknownName for names, InputError for files,
     CaptureError where the module does not run on tensors without values, MissingTool without
@@ -231,30 +277,28 @@ def module(
     from wavecast.systems.sources.answer import answer
     from wavecast.systems.sources.framework import framework
 
-    selectors = system.split(",") if isinstance(system, str) else system
-    machines = [find_system(selector, arch_files) for selector in selectors]
+    machines = [find_system(selector, arch_files) for selector in _names(system)]
     library = framework(engine).name == ENGINE
     found = graph(source, inputs, train=train, optimizer=optimizer)
     if library:
-        return ModuleReport(tuple(replaced(found, machine).after for machine in machines))
-    return ModuleReport(tuple(answer(found, machine, engine) for machine in machines))
+        changed = tuple(replaced(found, machine, jobs=jobs) for machine in machines)
+        report = ModuleReport(tuple(one.after for one in changed), changed)
+    else:
+        report = ModuleReport(tuple(answer(found, machine, engine) for machine in machines))
+    report.write(html, perfetto)
+    return report
 
 
-@overload
-def any_model(
-    name: str, system: str | Sequence[str] = "8xMI300X", **options: Any
-) -> ModelReport: ...
-@overload
-def any_model(
-    source: Any, inputs: Any = None, system: str | Sequence[str] = "mi300x", **options: Any
-) -> ModuleReport: ...
-def any_model(*arguments: Any, **options: Any) -> ModelReport | ModuleReport:
-    """`module` for a module, a program or a file of either; `model` for the name of a model."""
+def any_model(*arguments: Any, **options: Any) -> Any:
+    """`module` for a module, a program or a file of either. For the name of a model `trained` with
+    `train=True`, else `model`, whose result is a `SearchReport` with `search`."""
     from wavecast.pipeline.sources import is_source
 
     named = not arguments or not is_source(arguments[0])
-    predict: Any = model if named else module
-    return predict(*arguments, **options)
+    if not named:
+        return module(*arguments, **options)
+    training = options.pop("train", False)
+    return (trained if training else model)(*arguments, **options)
 
 
-__all__ = ["ModelReport", "ModuleReport", "ServedReport", "any_model", "model", "module", "serve"]
+__all__ = ["any_model", "model", "module", "serve", "trained"]

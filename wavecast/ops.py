@@ -12,7 +12,8 @@ defines them. `names()` lists them, `register` adds one of your own (docs/adding
 
 Whole models: `replace(model)` gives modules another forward, `substituted()` answers PyTorch's
 functions while a block runs, and `inductor_pass()` rewrites what `torch.compile` is about to
-compile. Each tells what it did. `predicted(model, inputs)` tells what `replace` would change.
+compile. Each tells what it did. `predicted(model, inputs)` tells what `replace` would change;
+`replace(model, inputs=x)` tells it, too.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast.integrations.torch import library
 from wavecast.integrations.torch.mode import substituted
-from wavecast.integrations.torch.replace import replace
 from wavecast.integrations.torch.verify import verify
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.registry import operator, operators, register
 
 if TYPE_CHECKING:
     from wavecast.integrations.torch.inductor import InductorPass
+    from wavecast.integrations.torch.replaced import Replaced
     from wavecast.pipeline.replacing import ReplacedModule
 
 library.install()
@@ -45,6 +46,33 @@ def inductor_pass(*, cached: bool = False) -> InductorPass:
     from wavecast.integrations.torch.inductor import InductorPass
 
     return InductorPass(cached=cached)
+
+
+def replace(
+    model: Any,
+    *,
+    attention: bool = True,
+    inputs: Any = None,
+    system: str = "mi300x",
+    jobs: int = 1,
+) -> Replaced:
+    """Have the modules of `model` run operators of the library, in place.
+
+    Linear, RMSNorm, LayerNorm, Conv, gated MLPs, and of Hugging Face models the attention function
+    and the experts. What was replaced, and what was left for which reason, is in the result, whose
+    `undo()` takes everything back. Models look attention up at every call: it is `pending` in the
+    result until a call is answered, or is not, as those with padding are not.
+
+    With `inputs` (a tensor, a tuple, or a mapping by name) the result has `predicted`: seconds by
+    module on the GPU `system` before and after, as the function of that name gives them, before
+    anything runs. Raises UsageError if `model` is not a module, and as `predicted`.
+    """
+    from wavecast.integrations.torch.replace import replace as replaced
+
+    outlook = None if inputs is None else predicted(model, inputs, system, jobs=jobs)
+    account = replaced(model, attention=attention)
+    account.predicted = outlook
+    return account
 
 
 def predicted(model: Any, inputs: Any, system: str = "mi300x", *, jobs: int = 1) -> ReplacedModule:

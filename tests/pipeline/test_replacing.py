@@ -79,3 +79,19 @@ def test_kernels_of_the_library_are_priced_from_their_code() -> None:
     assert 0.5 < change.speedup < 3
     assert found.after.times[0].kernel.operator == "wavecast.rms_norm"
     assert "RMSNorm on mi300x" in str(found)
+
+
+def test_replace_tells_what_is_predicted_before_anything_runs(monkeypatch) -> None:
+    asked = []
+
+    def predicted(*given, **options) -> str:
+        asked.append((given, options, "forward" in module.__dict__))
+        return "a table"
+
+    monkeypatch.setattr(wavecast.ops, "predicted", predicted)
+    module, x = nn.RMSNorm(64), torch.empty(8, 64)
+    account = wavecast.ops.replace(module, inputs=x, system="mi355x")
+    assert asked == [((module, x, "mi355x"), {"jobs": 1}, False)]
+    assert str(account).splitlines() == ["1 x RMSNorm -> rms_norm", "", "a table"]
+    account.undo()
+    assert wavecast.ops.replace(nn.RMSNorm(64)).predicted is None

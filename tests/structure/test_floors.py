@@ -29,6 +29,7 @@ _FROM_THE_BOTTOM = (
     ("tune",),
     ("bench",),
     ("report",),
+    ("model_reports",),
     ("cli", "api", "jax", "models", "ops", "tensorflow", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
@@ -50,7 +51,7 @@ OPTIONAL = {
     "tensorflow": {"integrations"},
     "ml_dtypes": {"integrations"},
     "jinja2": {"report"},
-    "rich": {"report", "cli", "api", "models"},
+    "rich": {"report", "cli", "api"},
     "click": {"cli"},
     "pytest": {"integrations"},
 }

@@ -49,6 +49,12 @@ LLAMA = {
         ("Qwen3-Coder-480B-A35B", 480.0, 35.4),
         ("DeepSeek-V2", 235.7, 21.4),
         ("DeepSeek-V2-Lite", 15.7, 2.66),
+        ("GPT-3-175B", 174.6, 174.6),
+        ("gpt2-xl", 1.56, 1.56),
+        ("OPT-66B", 65.7, 65.7),
+        ("Falcon-40B", 41.8, 41.8),
+        ("BLOOM-176B", 176.2, 176.2),
+        ("DeepSeek-V4-Flash", 284.0, 13.8),
     ],
 )
 def test_parameters_are_those_of_the_model_card(model, billions, active) -> None:
@@ -63,7 +69,10 @@ def test_parameters_of_every_type_are_those_of_transformers() -> None:
     """An independent count: the modules that transformers builds, without memory."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    for kind in ("llama", "qwen3", "mixtral", "qwen3_moe", "qwen3_next", "deepseek_v3", "gpt_oss"):
+    for kind in (
+        *("llama", "qwen3", "mixtral", "qwen3_moe", "qwen3_next", "deepseek_v3", "gpt_oss"),
+        *("gpt2", "opt", "falcon", "bloom", "gpt_neox", "deepseek_v4"),
+    ):
         config = transformers.AutoConfig.for_model(kind)
         config.num_hidden_layers = 4
         for name in ("layer_types", "mlp_layer_types"):

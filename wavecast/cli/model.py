@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from wavecast.cli.outputs import file_options, taken
 from wavecast.cli.training import check_options, run_training, training_options
 from wavecast.cli.types import PROCESSES, NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
+
+if TYPE_CHECKING:
+    from wavecast.systems.load_options import WorkloadOptions
 
 _MOST = 1 << 20
 
@@ -117,6 +120,8 @@ class Counts(click.ParamType):
               help="File of results of --search, which continues from there.")  # fmt: skip
 @click.option("-j", "--jobs", type=PROCESSES, default=None,
               help="Processes of --search. [default: one per processor]")  # fmt: skip
+@click.option("--ray", default="", metavar="ADDRESS",
+              help="Ray cluster of --search; `local` starts one here (wavecast[ray]).")  # fmt: skip
 @click.option("--findings", is_flag=True,
               help="Look for changes that make it faster, and modules to optimise.")  # fmt: skip
 @click.option("--power", type=NumberRange(0, 1e6, min_open=True), default=None, metavar="WATTS",
@@ -158,12 +163,13 @@ def command(
     slo: str,
     state: Path | None,
     jobs: int | None,
+    ray: str,
     findings: bool,
     power: float | None,
     price: float | None,
     detail: str,
     format_: str,
-    workload: workloads.WorkloadOptions,
+    workload: WorkloadOptions,
     **training: Any,
 ) -> int:
     """Predict how a model is served, or trained with --train, on a machine, without a GPU.
@@ -228,12 +234,14 @@ def command(
         deployment = workload.deployment(deployment)
         deployments.append((machine, deployment))
     if dimensions:
+        if written:
+            raise UsageError("--html and --perfetto do not apply to --search")
         return run_search(
             *(name, deployments, asked if concurrency else asked[:1]),
-            dimensions=dimensions, slo=slo, state=state, jobs=jobs, format_=format_,
+            dimensions=dimensions, slo=slo, state=state, jobs=jobs, ray=ray, format_=format_,
         )  # fmt: skip
-    if slo or state is not None:
-        raise UsageError("--slo and --state belong to --search")
+    if slo or state is not None or ray:
+        raise UsageError("--slo, --state and --ray belong to --search")
     found = study(name, deployments, asked, questions)
     written.write("served", found.answers)
     if format_ == "json":

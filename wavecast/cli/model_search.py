@@ -27,6 +27,7 @@ def run_search(
     slo: str,
     state: Path | None,
     jobs: int | None,
+    ray: str,
     format_: str,
 ) -> int:
     """Search and print. Raises NothingAnalysed where no configuration runs."""
@@ -42,7 +43,11 @@ def run_search(
     found = [one for load in loads for one in configurations(deployments, asked, load)]
     with streams.progress() as update:
         result = search(
-            name, found, wanted, state=state, jobs=jobs or available_processors(), progress=update
+            *(name, found, wanted),
+            state=state,
+            jobs=jobs or available_processors(),
+            ray=ray,
+            progress=update,
         )
     if format_ == "json":
         streams.as_document(sys.stdout)

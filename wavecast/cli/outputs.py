@@ -31,6 +31,10 @@ class OutputFiles:
     html: Path | None
     perfetto: Path | None
 
+    def __bool__(self) -> bool:
+        """Whether any was asked for."""
+        return any(getattr(self, name) is not None for name in NAMES)
+
     def write(self, what: str, answers: Sequence[Any]) -> None:
         """Write them for answers of a kind: `served`, `trained` or `modules`."""
         if self.html is not None:

@@ -106,16 +106,18 @@ def run_training(
     from wavecast.arch.systems import system
     from wavecast.report import training as report
     from wavecast.systems.training.answer import train
+    from wavecast.systems.training.options import TrainingOptions
 
     if options["batch"] is None or options["sequence"] is None:
         raise UsageError("--train needs --batch and --seq")
-    if options["fsdp"] and options["zero"] not in (None, 3):
-        raise UsageError("--fsdp is --zero 3")
+    given = {name: value for name, value in options.items() if value is not None}
+    tokens = given.pop("tokens", 0.0)
+    given.pop("train")
+    asked = TrainingOptions(tp=tp or 1, dp=dp, ep=ep, dtype=dtype or "bf16", **given)
     answers = []
     for selector in systems.split(","):
         machine = system(selector, arch_files, system_files)
-        setup = _setup(machine.gpus, tp, dp, ep, dtype, options)
-        answers.append(train(name, machine, setup, tokens=options["tokens"] or 0.0))
+        answers.append(train(name, machine, asked.setup(machine.gpus), tokens=tokens))
     written.write("trained", answers)
     if format_ == "json":
         streams.as_document(sys.stdout)
@@ -125,40 +127,6 @@ def run_training(
     if not any(found.figures for found in answers):
         raise NothingAnalysed("the training fits none of the systems")
     return 0
-
-
-def _setup(
-    gpus: int, tp: int | None, dp: int, ep: int, dtype: str, options: Mapping[str, Any]
-) -> Any:
-    """The setup of the options. `--dp` larger than 1 must agree with the other sizes."""
-    from wavecast.systems.training.setup import TrainingSetup
-
-    chunks = options["chunks"] or 1
-    setup = TrainingSetup(
-        gpus=gpus,
-        batch=options["batch"],
-        sequence=options["sequence"],
-        micro_batch=options["micro_batch"] or 1,
-        dtype=dtype or "bf16",
-        gradients=options["grad_dtype"] or "fp32",
-        fp8_activations=options["fp8_activations"],
-        recompute=options["recompute"] or "none",
-        recompute_layers=options["recompute_layers"] or 0,
-        tensor=tp or 1,
-        pipeline=options["pp"] or 1,
-        context=options["cp"] or 1,
-        expert=ep,
-        sequence_parallel=not options["no_sequence_parallel"],
-        schedule=options["schedule"] or ("interleaved" if chunks > 1 else "1f1b"),
-        chunks=chunks,
-        sharding=3 if options["fsdp"] else 1 if options["zero"] is None else options["zero"],
-        lora=options["lora"] or 0,
-        overlap=options["overlap"],
-        tensor_overlap=options["split_products"],
-    )
-    if dp not in (1, setup.data):
-        raise UsageError(f"{setup.gpus} GPUs have {setup.data} replicas, not the {dp} of --dp")
-    return setup
 
 
 __all__ = ["check_options", "run_training", "training_options"]

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from wavecast.cli.types import NumberRange
-from wavecast.errors import UsageError
-
-if TYPE_CHECKING:
-    from wavecast.systems.answer import Deployment
-    from wavecast.systems.workload import Load
 
 _OPTIONS = (
     click.option("--lengths", type=click.Choice(["uniform", "lognormal"]), default="uniform",
@@ -47,78 +41,12 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadOptions:
-    """Their values, by name."""
-
-    lengths: str
-    shortest: float
-    sigma: float
-    burstiness: float
-    trace_file: Path | None
-    prefix: float
-    speculate: str
-    acceptance: float | None
-    workload: str
-    disaggregate: str
-    transfer_bandwidth: float
-    engine_settings: tuple[str, ...]
-
-    @property
-    def instances(self) -> int:
-        """Instances that share the GPUs of a system: 1 without disaggregation."""
-        from wavecast.systems.disaggregation import disaggregation
-
-        return disaggregation(self.disaggregate).instances if self.disaggregate else 1
-
-    def loads(self, loads: tuple[Load, ...]) -> tuple[Load, ...]:
-        """The loads with the distribution of lengths and arrivals, or the trace."""
-        from dataclasses import replace
-
-        from wavecast.systems.workload import Load, read_trace
-
-        if self.trace_file is not None:
-            trace = read_trace(self.trace_file)
-            middle = (sorted(lengths)[len(lengths) // 2] for lengths in
-                      (trace.prompts, trace.outputs))  # fmt: skip
-            return (Load(*middle, trace=trace, prefix=self.prefix, requests=loads[0].requests),)
-        return tuple(
-            replace(
-                load,
-                distribution=self.lengths,
-                shortest=self.shortest,
-                sigma=self.sigma,
-                burstiness=self.burstiness,
-                prefix=self.prefix,
-            )
-            for load in loads
-        )
-
-    def deployment(self, deployment: Deployment) -> Deployment:
-        """The deployment with speculation, pools and settings of the engine."""
-        from dataclasses import replace
-
-        from wavecast.systems.disaggregation import disaggregation
-        from wavecast.systems.speculation import speculation
-
-        if self.acceptance is not None and not self.speculate:
-            raise UsageError("--acceptance is that of --speculate")
-        return replace(
-            deployment,
-            settings=tuple(map(_setting, self.engine_settings)),
-            speculation=speculation(self.speculate, self.acceptance, self.workload)
-            if self.speculate
-            else None,
-            disaggregation=disaggregation(self.disaggregate, self.transfer_bandwidth * 1e9)
-            if self.disaggregate
-            else None,
-        )
-
-
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options, and one argument with their values."""
 
     def wrapped(**values: Any) -> Any:
+        from wavecast.systems.load_options import WorkloadOptions
+
         names = WorkloadOptions.__dataclass_fields__
         own = {name: values.pop(name) for name in names}
         return command(**values, workload=WorkloadOptions(**own))
@@ -131,13 +59,4 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _setting(text: str) -> tuple[str, float]:
-    name, equals, value = text.partition("=")
-    try:
-        return name.strip(), float(value)
-    except ValueError:
-        raise UsageError(f"{text!r} is not NAME=VALUE" if not equals else
-                         f"{name} is {value!r}, not a number") from None  # fmt: skip
-
-
-__all__ = ["WorkloadOptions", "options"]
+__all__ = ["options"]

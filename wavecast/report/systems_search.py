@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -54,9 +54,9 @@ def _table(title: str, rows: Sequence[SearchedModel], console: Console) -> None:
     console.print(table)
 
 
-def dumps(found: ModelSearch, *, model: str, slo: str) -> str:
-    """The document as JSON text."""
-    document = ModelSearchDocument.of(
+def document(found: ModelSearch, *, model: str, slo: str) -> dict[str, Any]:
+    """The search as plain dicts, lists, strings and numbers."""
+    search = ModelSearchDocument.of(
         found,
         wavecast=__version__,
         model=model,
@@ -64,7 +64,12 @@ def dumps(found: ModelSearch, *, model: str, slo: str) -> str:
         ranked=[SearchedModelJson.of(one) for one in found.ranked],
         frontier=[SearchedModelJson.of(one) for one in found.frontier],
     )
-    return base.dumps(document, indent=2)
+    return base.values(search)
 
 
-__all__ = ["dumps", "render"]
+def dumps(found: ModelSearch, *, model: str, slo: str) -> str:
+    """The document as JSON text."""
+    return base.dumps(document(found, model=model, slo=slo), indent=2)
+
+
+__all__ = ["document", "dumps", "render"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from io import StringIO
+
+from rich.console import Console
 from rich.text import Text
 
 SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -11,6 +15,13 @@ SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 def safe(text: str) -> str:
     """`text` without control characters, which could drive the terminal it is shown on."""
     return "".join(ch if ch.isprintable() else "�" for ch in text.expandtabs(4))
+
+
+def plain(render: Callable[[Console], None], width: int = 100) -> str:
+    """What a report prints, without colours."""
+    out = StringIO()
+    render(Console(file=out, width=width))
+    return out.getvalue()
 
 
 def heading(text: str, note: str = "") -> Text:

@@ -13,7 +13,7 @@ class GroupedQueryAttention:
     """Softmax attention: `heads` of `head_dim` share `kv_heads` heads of keys and values.
 
     `window` is the number of keys a query sees (0: all), `gated`: the projection of the queries has
-    a gate of the same size that multiplies the output.
+    a gate of the same size that multiplies the output, `rotary`: positions rotate queries and keys.
     """
 
     heads: int
@@ -21,6 +21,7 @@ class GroupedQueryAttention:
     head_dim: int
     window: int = 0
     gated: bool = False
+    rotary: bool = True
 
     @property
     def name(self) -> str:
@@ -118,15 +119,77 @@ class LinearAttention:
         return self.value_heads * self.key_dim * self.value_dim + convolution
 
 
-Attention = GroupedQueryAttention | LatentAttention | LinearAttention
+@dataclass(frozen=True, slots=True)
+class CompressedAttention:
+    """Attention of DeepSeek-V4: `heads` share a key of `head_dim`, which is the value too. A query
+    sees the last `window` keys, and, with a `rate`, entries that each compress so many tokens.
+
+    Queries have the rank `q_rank`. The output projection has a product per group of heads
+    (`groups`), each to `out_rank` elements, and one of all. With an `indexer`, every entry overlaps
+    with the one before, and a query sees the best `topk` of them only; it scores entries with
+    keys that are compressed as well.
+    """
+
+    heads: int
+    head_dim: int
+    q_rank: int
+    window: int
+    rate: int
+    groups: int
+    out_rank: int
+    indexer: SparseIndexer | None = None
+
+    @property
+    def name(self) -> str:
+        """`attention over 128 tokens`, or with the rate of compression."""
+        if not self.rate:
+            return f"attention over {self.window:,} tokens"
+        return f"{'sparse ' if self.indexer else ''}attention, 1/{self.rate} of keys"
+
+    @property
+    def compressor_width(self) -> int:
+        """Elements that a compressor makes of a token before it adds tokens up: keys and weights,
+        twice where entries overlap."""
+        return (4 if self.indexer else 2) * self.head_dim if self.rate else 0
+
+    @property
+    def index_width(self) -> int:
+        """The same for the keys of the indexer."""
+        return 4 * self.indexer.dim if self.indexer else 0
+
+    def parameters(self, hidden: int) -> int:
+        """Elements of the projections and compressors."""
+        width = self.heads * self.head_dim
+        total = hidden * (self.q_rank + self.head_dim) + self.q_rank * width
+        total += width * self.out_rank + self.groups * self.out_rank * hidden
+        total += hidden * self.compressor_width
+        if self.indexer:
+            total += self.q_rank * self.indexer.heads * self.indexer.dim
+            total += hidden * (self.indexer.heads + self.index_width)
+        return total
+
+    @property
+    def cached_elements(self) -> float:
+        """Elements of the cache per token: compressed entries."""
+        return self.head_dim / self.rate if self.rate else 0.0
+
+    @property
+    def index_elements(self) -> float:
+        """Elements of the indexer's cache per token."""
+        return self.indexer.dim / self.rate if self.indexer else 0.0
+
+
+Attention = GroupedQueryAttention | LatentAttention | LinearAttention | CompressedAttention
 
 
 @dataclass(frozen=True, slots=True)
 class DenseMlp:
-    """Two projections up (`gated`) or one, and one down, of `inter` units."""
+    """Two projections up (`gated`) or one, and one down, of `inter` units. `activation` is a
+    function of element-wise operations: with a gate `silu_mul`, else `gelu` or `relu`."""
 
     inter: int
     gated: bool = True
+    activation: str = "silu_mul"
     name: ClassVar[str] = "dense"
 
     def parameters(self, hidden: int) -> int:
@@ -162,10 +225,12 @@ Mlp = DenseMlp | ExpertMlp
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer of a decoder: attention, then a multilayer perceptron."""
+    """A layer of a decoder: attention, then a multilayer perceptron. `parallel`: both read the same
+    norm, and their results are added at once."""
 
     attention: Attention
     mlp: Mlp
+    parallel: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +239,9 @@ class ModelArchitecture:
 
     `layers` has every different layer with its number. `tied`: the output projection is the
     embedding. `extra_parameters` are those of parts that a text step does not run (an encoder of
-    images); they only take memory.
+    images); they only take memory. `norm` is a function of norms, `positions` the number of learned
+    ones. With several `streams`, every block reads a mixture of so many hidden states and adds
+    to each of them (hyper-connections).
     """
 
     name: str
@@ -184,6 +251,9 @@ class ModelArchitecture:
     tied: bool = False
     context: int = 0
     extra_parameters: int = 0
+    norm: str = "rms_norm"
+    positions: int = 0
+    streams: int = 1
 
     @property
     def depth(self) -> int:
@@ -213,15 +283,31 @@ class ModelArchitecture:
         return self._sum(active)
 
     def _sum(self, of_mlp: Callable[[Layer], int]) -> int:
-        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
-        return embeddings + sum(
-            count * (layer.attention.parameters(self.hidden) + of_mlp(layer))
+        return self.embedding_parameters + sum(
+            count * (layer.attention.parameters(self.hidden) + of_mlp(layer) + self.mixing)
             for layer, count in self.layers
         )
+
+    @property
+    def embedding_parameters(self) -> int:
+        """Elements of the embedding, the output projection, and learned positions."""
+        tables = self.vocabulary * (1 if self.tied else 2) + self.positions
+        return tables * self.hidden + (self.streams * self.mixed if self.streams > 1 else 0)
+
+    @property
+    def mixed(self) -> int:
+        """Elements of all hidden states of a token."""
+        return self.streams * self.hidden
+
+    @property
+    def mixing(self) -> int:
+        """Elements of the weights of a layer that mix its hidden states, before both blocks."""
+        return 2 * self.streams * (self.streams + 2) * self.mixed if self.streams > 1 else 0
 
 
 __all__ = [
     "Attention",
+    "CompressedAttention",
     "DenseMlp",
     "ExpertMlp",
     "GroupedQueryAttention",

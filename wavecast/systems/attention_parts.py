@@ -10,13 +10,16 @@ from wavecast.model.ops.attention import Attention as AttentionOp
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.gemm import Gemm
 from wavecast.systems.architecture import (
+    CompressedAttention,
     GroupedQueryAttention,
     LatentAttention,
     Layer,
     LinearAttention,
 )
+from wavecast.systems.compressed_parts import compressed_nodes
 from wavecast.systems.latent_parts import latent_nodes
 from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
+from wavecast.systems.windows import windowed
 
 _CHUNK: Final = 64
 """Tokens that chunked linear attention multiplies at once (flash-linear-attention, vLLM)."""
@@ -26,8 +29,7 @@ def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node
     """The norm before attention, attention, and its output projection."""
     step = builder.own(step)
     rows, hidden = step.rows, builder.architecture.hidden
-    if not (builder.engine.fused_reduce_norm and builder.parallel.tensor > 1):
-        yield Node("input_norm", "norm", norm(rows, hidden, residual=True))
+    yield from builder.norm("input_norm", rows, builder.parallel.tensor)
     yield from builder.quantise(rows, hidden, builder.precision.attention)
     match layer.attention:
         case GroupedQueryAttention() as attention:
@@ -36,10 +38,13 @@ def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node
             out = yield from latent_nodes(builder, attention, step)
         case LinearAttention() as attention:
             out = yield from _linear(builder, attention, step)
+        case CompressedAttention() as attention:
+            out = yield from compressed_nodes(builder, attention, step)
     yield from builder.quantise(rows, out, builder.precision.attention)
     yield builder.projection("o_proj", rows, hidden, out)
-    if builder.parallel.attention_tensor > 1:
+    if builder.parallel.attention_tensor > 1 and not layer.parallel:
         yield builder.reduce(rows)
+    yield from builder.add_streams(rows)
 
 
 def _grouped(
@@ -50,28 +55,26 @@ def _grouped(
     head = attention.head_dim
     width = (heads * (1 + attention.gated) + 2 * keys) * head
     yield builder.projection("qkv_proj", rows, width, builder.architecture.hidden)
-    yield from builder.rope(rows, (heads + keys) * head, keys * head)
+    if attention.rotary:
+        yield from builder.rope(rows, (heads + keys) * head, keys * head)
+    else:
+        yield Node("cache write", "attention", copy(rows, 2 * keys * head))
     for name, queries, length, batch, causal in attended(step):
-        if attention.window:
-            length = min(length, attention.window + queries - 1)
-        yield Node(
-            name,
-            "attention",
-            AttentionOp(
-                batch=batch,
-                # Drafted tokens share the keys of their sequence, as heads of a group do.
-                heads=heads if causal else heads * step.queries,
-                kv_heads=keys,
-                seq_q=queries,
-                seq_k=max(queries, length),
-                head=head,
-                head_v=head,
-                dtype="bf16",
-                kv_dtype=builder.cache_dtype,
-                causal=causal,
-                library=BEST,
-            ),
+        op = AttentionOp(
+            batch=batch,
+            # Drafted tokens share the keys of their sequence, as heads of a group do.
+            heads=heads if causal else heads * step.queries,
+            kv_heads=keys,
+            seq_q=queries,
+            seq_k=max(queries, length),
+            head=head,
+            head_v=head,
+            dtype="bf16",
+            kv_dtype=builder.cache_dtype,
+            causal=causal,
+            library=BEST,
         )
+        yield Node(name, "attention", windowed(op, attention.window) if attention.window else op)
     if attention.gated:
         yield Node("gate", "attention", Elementwise.of("mul", (rows, heads * head), "bf16"))
     return heads * head

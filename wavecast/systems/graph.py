@@ -13,7 +13,7 @@ from wavecast.model.ops.elementwise import Elementwise
 from wavecast.systems.architecture import Layer
 from wavecast.systems.attention_parts import attention_nodes
 from wavecast.systems.mlp_parts import mlp_nodes
-from wavecast.systems.parts import MODULES, Builder, Node, Step, norm
+from wavecast.systems.parts import MODULES, Builder, Node, Step, copy, norm
 
 
 def layer_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
@@ -27,7 +27,10 @@ def head_nodes(builder: Builder, step: Step) -> Iterator[Node]:
     model, tensor = builder.architecture, builder.parallel.tensor
     part = -(-model.vocabulary // tensor)
     sequences = max(1, step.sampled)
-    yield Node("norm", "norm", norm(sequences, model.hidden))
+    if model.streams > 1:
+        mixed = (model.mixed + model.hidden) // 2
+        yield Node("mix streams", "norm", copy(sequences, mixed))
+    yield Node("norm", "norm", norm(sequences, model.hidden, model.norm))
     projection = builder.product(sequences, part, model.hidden, builder.precision.head)
     yield Node("lm_head", "head", projection)
     if tensor > 1:

@@ -13,12 +13,12 @@ from functools import cache
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from wavecast.errors import UnknownName, UsageError
 from wavecast.files import parse_json, read_text
 from wavecast.systems.architecture import (
     Attention,
+    CompressedAttention,
     DenseMlp,
     ExpertMlp,
     GroupedQueryAttention,
@@ -29,50 +29,8 @@ from wavecast.systems.architecture import (
     ModelArchitecture,
     SparseIndexer,
 )
-
-Values = Mapping[str, Any]
-_LARGEST = 1 << 31
-_DEEPEST = 1 << 14
-"""Most layers of a model."""
-
-
-class Fields:
-    """The values of one configuration; a missing or absurd one is named."""
-
-    def __init__(self, name: str, values: Values) -> None:
-        self.name, self.values = name, values
-
-    def integer(
-        self, *names: str, default: int | None = None, least: int = 1, most: int = _LARGEST - 1
-    ) -> int:
-        """The first of `names` that is there. Raises UsageError."""
-        for name in names:
-            value = self.values.get(name)
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise UsageError(f"{self.name}: {name} is {value!r}, not a whole number")
-            if not least <= value <= most:
-                raise UsageError(f"{self.name}: {name} is {value}, not {least} to {most}")
-            return value
-        if default is None:
-            raise UsageError(f"{self.name}: no field {' or '.join(names)}")
-        return default
-
-    @property
-    def depth(self) -> int:
-        """Layers. Raises UsageError."""
-        return self.integer("num_hidden_layers", most=_DEEPEST)
-
-    def list(self, name: str, length: int) -> tuple[str, ...] | None:
-        """A list with an entry per layer. Raises UsageError for another length."""
-        value = self.values.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, list) or len(value) != length:
-            found = len(value) if isinstance(value, list) else repr(value)
-            raise UsageError(f"{self.name}: {name} has {found} entries for {length} layers")
-        return tuple(map(str, value))
+from wavecast.systems.config_fields import Fields, Values
+from wavecast.systems.gpt_configs import GPT_READERS, STYLES, DecoderStyle
 
 
 def _grouped(fields: Fields, *, window: int = 0, gated: bool = False) -> GroupedQueryAttention:
@@ -133,7 +91,22 @@ def _repeated(fields: Fields, attention: Attention, mlp: Mlp) -> list[Layer]:
 
 
 def _llama(fields: Fields) -> list[Layer]:
-    return _repeated(fields, _grouped(fields), _dense(fields))
+    """Windows in the layers that `layer_types` names."""
+    types = fields.list("layer_types", fields.depth)
+    if types is None or "sliding_attention" not in types:
+        return _repeated(fields, _grouped(fields), _dense(fields))
+    window = fields.integer("sliding_window")
+    mixers: dict[str, Attention] = {
+        "full_attention": _grouped(fields),
+        "sliding_attention": _grouped(fields, window=window),
+    }
+    return [Layer(_of_type(fields, mixers, name), _dense(fields)) for name in types]
+
+
+def _mistral(fields: Fields) -> list[Layer]:
+    """A window in every layer, where the model has one."""
+    window = fields.integer("sliding_window", default=0)
+    return _repeated(fields, _grouped(fields, window=window), _dense(fields))
 
 
 def _mixtral(fields: Fields) -> list[Layer]:
@@ -221,6 +194,54 @@ def _llama4(fields: Fields) -> list[Layer]:
     return [Layer(attention, dense if (n + 1) % step else experts) for n in range(fields.depth)]
 
 
+_RATES = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
+_TYPES_OF_RATES = {
+    "0": "sliding_attention",
+    "4": "compressed_sparse_attention",
+    "128": "heavily_compressed_attention",
+}
+
+
+def _deepseek_v4(fields: Fields) -> list[Layer]:
+    """Windows, and in most layers compressed keys: with an indexer, or more compressed without."""
+    depth = fields.depth
+    types = fields.list("layer_types", depth)
+    ratios = fields.list("compress_ratios", depth)
+    if types is None and ratios is not None:
+        types = tuple(_TYPES_OF_RATES.get(rate, f"rate {rate}") for rate in ratios)
+    if types is None:
+        types = tuple(
+            "compressed_sparse_attention" if n > 2 and n % 2 else "heavily_compressed_attention"
+            for n in range(depth)
+        )
+    given = fields.values.get("compress_rates") or _RATES
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{fields.name}: compress_rates is {given!r}, not a mapping")
+    rates = Fields(f"{fields.name}: compress_rates", given)
+    indexer = SparseIndexer(
+        fields.integer("index_n_heads"),
+        fields.integer("index_head_dim"),
+        fields.integer("index_topk"),
+    )
+    mixers: dict[str, Attention] = {
+        name: CompressedAttention(
+            heads=fields.integer("num_attention_heads"),
+            head_dim=fields.integer("head_dim"),
+            q_rank=fields.integer("q_lora_rank"),
+            window=fields.integer("sliding_window"),
+            rate=rates.integer(name) if name in _RATES else 0,
+            groups=fields.integer("o_groups"),
+            out_rank=fields.integer("o_lora_rank"),
+            indexer=indexer if name == "compressed_sparse_attention" else None,
+        )
+        for name in ("sliding_attention", *_RATES)
+    }
+    inter = fields.integer("moe_intermediate_size")
+    shared = fields.integer("n_shared_experts", default=0, least=0)
+    experts = _experts(fields, "moe_intermediate_size", shared * inter)
+    return [Layer(_of_type(fields, mixers, name), experts) for name in types]
+
+
 def _of_type(fields: Fields, mixers: Mapping[str, Attention], name: str) -> Attention:
     if name not in mixers:
         raise UsageError(f"{fields.name}: layer_types has {name!r}; known: {', '.join(mixers)}")
@@ -228,7 +249,8 @@ def _of_type(fields: Fields, mixers: Mapping[str, Attention], name: str) -> Atte
 
 
 READERS: dict[str, Callable[[Fields], list[Layer]]] = {
-    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "qwen3_vl_text"), _llama),
+    **dict.fromkeys(("llama", "qwen2", "qwen3", "qwen3_vl_text"), _llama),
+    "mistral": _mistral,
     **dict.fromkeys(("mixtral", "minimax_m2"), _mixtral),
     **dict.fromkeys(("qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text"), _qwen_moe),
     **dict.fromkeys(
@@ -237,9 +259,11 @@ READERS: dict[str, Callable[[Fields], list[Layer]]] = {
     **dict.fromkeys(
         ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _deepseek
     ),
+    "deepseek_v4": _deepseek_v4,
     "glm4_moe": _glm_moe,
     "gpt_oss": _gpt_oss,
     "llama4_text": _llama4,
+    **GPT_READERS,
 }
 """`model_type` -> what makes its layers."""
 
@@ -263,13 +287,17 @@ def read(values: Values, name: str) -> ModelArchitecture:
     counted: dict[Layer, int] = {}
     for layer, run in groupby(layers):
         counted[layer] = counted.get(layer, 0) + len(list(run))
+    style = STYLES[kind](fields) if kind in STYLES else DecoderStyle()
     return ModelArchitecture(
         name=name,
-        hidden=fields.integer("hidden_size"),
+        hidden=fields.integer("hidden_size", "n_embd"),
         vocabulary=fields.integer("vocab_size"),
         layers=tuple(counted.items()),
-        tied=bool(values.get("tie_word_embeddings", False)),
-        context=fields.integer("max_position_embeddings", default=0, least=0),
+        tied=bool(values.get("tie_word_embeddings", style.tied)),
+        context=fields.integer("max_position_embeddings", "n_positions", default=0, least=0),
+        norm=style.norm,
+        positions=style.positions,
+        streams=fields.integer("hc_mult", default=1),
     )
 
 

@@ -10,7 +10,7 @@ from wavecast.model.ops.attention import BEST
 from wavecast.model.ops.attention import Attention as AttentionOp
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.gemm import Gemm
-from wavecast.systems.architecture import LatentAttention
+from wavecast.systems.architecture import LatentAttention, SparseIndexer
 from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
 
 _INDEX_DTYPE: Final = "fp8"
@@ -31,7 +31,11 @@ def latent_nodes(
         yield builder.projection("q_proj", rows, heads * query, hidden)
         yield builder.projection("kv_a_proj", rows, shared, hidden)
     yield from builder.rope(rows, heads * attention.rope, shared)
-    yield from _index_nodes(builder, attention, step)
+    if attention.indexer:
+        rank = attention.q_rank or hidden
+        yield from index_nodes(
+            builder, attention.indexer, step, rank=rank, width=attention.indexer.dim
+        )
     for name, queries, length, batch, causal in attended(step):
         absorbed = not causal or attention.indexer is not None
         if not absorbed:
@@ -83,32 +87,31 @@ def latent_nodes(
     return heads * attention.value
 
 
-def _index_nodes(builder: Builder, attention: LatentAttention, step: Step) -> Iterator[Node]:
-    """Scores of all keys, and the choice of the best; every GPU does it for all heads."""
-    if attention.indexer is None:
-        return
-    index, rows = attention.indexer, step.rows
-    rank = attention.q_rank or builder.architecture.hidden
+def index_nodes(
+    builder: Builder, index: SparseIndexer, step: Step, *, rank: int, width: int, rate: int = 1
+) -> Iterator[Node]:
+    """Scores of all keys, and the choice of the best; every GPU does it for all heads. Queries come
+    from `rank` elements, a key from a projection to `width`; `rate` tokens share a key."""
+    rows, hidden = step.rows, builder.architecture.hidden
     yield builder.projection("index_q_proj", rows, index.heads * index.dim, rank)
-    yield builder.projection("index_k_proj", rows, index.dim, builder.architecture.hidden)
-    yield builder.projection("index_weights_proj", rows, index.heads, builder.architecture.hidden)
-    yield Node("index rope, quantise", "attention", copy(rows, (index.heads + 1) * index.dim))
+    yield builder.projection("index_k_proj", rows, width, hidden)
+    yield builder.projection("index_weights_proj", rows, index.heads, hidden)
+    yield Node("index rope, quantise", "attention", copy(rows, index.heads * index.dim + width))
     for name, queries, length, batch, causal in attended(step):
+        keys = max(1, length // rate)
         yield Node(
             f"index {name}",
             "attention",
             Gemm(
                 batch=batch,
                 m=(queries if causal else step.queries) * index.heads,
-                n=length,
+                n=keys,
                 k=index.dim,
                 dtype=_INDEX_DTYPE if builder.precision.attention.activations == "fp8" else "bf16",
             ),
         )
         yield Node(
-            "choose keys",
-            "attention",
-            Elementwise.of("scale", (batch * queries, length), "fp32"),
+            "choose keys", "attention", Elementwise.of("scale", (batch * queries, keys), "fp32")
         )
 
 
@@ -127,4 +130,4 @@ def _absorb(
         yield Node(f"transpose of {name}", "attention", copy(rows, heads * columns))
 
 
-__all__ = ["latent_nodes"]
+__all__ = ["index_nodes", "latent_nodes"]

@@ -10,6 +10,7 @@ from wavecast import dtypes
 from wavecast.arch import Device
 from wavecast.errors import MissingFact
 from wavecast.systems.architecture import (
+    CompressedAttention,
     ExpertMlp,
     GroupedQueryAttention,
     LatentAttention,
@@ -108,8 +109,8 @@ def _weights(
         else:
             rest = mlp.parameters(hidden) / tensor
             found["dense weights"] += count * rest * precision.dense.bytes
-    embeddings = architecture.vocabulary * hidden * (1 if architecture.tied else 2)
-    found["embeddings"] = embeddings / tensor * precision.head.bytes
+    found["dense weights"] += architecture.depth * architecture.mixing * precision.head.bytes
+    found["embeddings"] = architecture.embedding_parameters / tensor * precision.head.bytes
     found["other weights"] = architecture.extra_parameters / tensor * precision.head.bytes
     return {
         name: size / (parallel.pipeline if name != "embeddings" else 1)
@@ -139,7 +140,7 @@ def _token(architecture: ModelArchitecture, precision: Precision, parallel: Para
             case GroupedQueryAttention() as attention if not attention.window:
                 heads = max(1, attention.kv_heads // parallel.attention_tensor)
                 total += count * 2 * heads * attention.head_dim * size
-            case LatentAttention() as attention:
+            case LatentAttention() | CompressedAttention() as attention:
                 total += count * (attention.cached_elements * size + attention.index_elements)
             case _:
                 pass
@@ -157,6 +158,8 @@ def _state(architecture: ModelArchitecture, parallel: Parallelism) -> float:
             case GroupedQueryAttention() as attention if attention.window:
                 heads = max(1, attention.kv_heads // parallel.attention_tensor)
                 total += count * 2 * heads * attention.head_dim * 2 * attention.window
+            case CompressedAttention() as attention:
+                total += count * attention.head_dim * 2 * attention.window
             case _:
                 pass
     return total / parallel.pipeline

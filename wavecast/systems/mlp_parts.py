@@ -8,36 +8,39 @@ from dataclasses import replace
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.moe import FusedMoe
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, Layer
-from wavecast.systems.parts import Builder, Node, Step, copy, norm
+from wavecast.systems.parts import Builder, Node, Step, copy
 
 
 def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
     """The norm before the perceptron or the experts, and these."""
     rows, hidden, tensor = step.rows, builder.architecture.hidden, builder.parallel.tensor
-    if not (builder.engine.fused_reduce_norm and builder.parallel.attention_tensor > 1):
-        own = builder.own(step).rows
-        yield Node("post_norm", "norm", norm(own, hidden, residual=True))
+    own = builder.own(step).rows
+    if not layer.parallel:
+        yield from builder.norm("post_norm", own, builder.parallel.attention_tensor)
     if builder.parallel.wide and isinstance(layer.mlp, ExpertMlp):
         yield from _dispatched(builder, layer.mlp, step)
+        yield from builder.add_streams(own)
         return
     separate = builder.parallel.attention_data and tensor > 1
     if separate:
         yield builder.collective("gather tokens", "all_gather", rows * hidden * 2)
     if isinstance(layer.mlp, DenseMlp):
-        yield from _dense(builder, "", rows, layer.mlp.inter // tensor)
+        yield from _dense(builder, "", rows, replace(layer.mlp, inter=layer.mlp.inter // tensor))
     else:
         yield from _experts(builder, layer.mlp, rows)
     if separate:
         yield builder.collective("scatter tokens", "reduce_scatter", rows * hidden * 2)
     elif tensor > 1:
         yield builder.reduce(rows)
+    yield from builder.add_streams(own)
 
 
-def _dense(builder: Builder, prefix: str, rows: int, inter: int) -> Iterator[Node]:
-    hidden, narrow = builder.architecture.hidden, builder.precision.dense
+def _dense(builder: Builder, prefix: str, rows: int, mlp: DenseMlp) -> Iterator[Node]:
+    hidden, narrow, inter = builder.architecture.hidden, builder.precision.dense, mlp.inter
+    name, width = ("gate_up_proj", 2 * inter) if mlp.gated else ("up_proj", inter)
     yield from builder.quantise(rows, hidden, narrow)
-    yield Node(f"{prefix}gate_up_proj", "mlp", builder.product(rows, 2 * inter, hidden, narrow))
-    yield Node(f"{prefix}activation", "mlp", Elementwise.of("silu_mul", (rows, inter), "bf16"))
+    yield Node(f"{prefix}{name}", "mlp", builder.product(rows, width, hidden, narrow))
+    yield Node(f"{prefix}activation", "mlp", Elementwise.of(mlp.activation, (rows, inter), "bf16"))
     yield from builder.quantise(rows, inter, narrow)
     yield Node(f"{prefix}down_proj", "mlp", builder.product(rows, hidden, inter, narrow))
 
@@ -78,7 +81,7 @@ def _routed(builder: Builder, mlp: ExpertMlp, rows: int, shared: int) -> Iterato
     yield Node("router", "experts", product)
     yield Node("topk", "experts", Elementwise.of("scale", (rows, mlp.experts), "fp32"))
     if shared:
-        yield from _dense(builder, "shared ", rows, shared)
+        yield from _dense(builder, "shared ", rows, DenseMlp(shared))
         size = (rows, builder.architecture.hidden)
         yield Node("add shared", "experts", Elementwise.of("add", size, "bf16"))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from wavecast.arch.systems import System
 from wavecast.errors import UsageError
 from wavecast.systems.architecture import (
+    CompressedAttention,
     DenseMlp,
     ExpertMlp,
     GroupedQueryAttention,
@@ -99,6 +100,10 @@ def check(
         if heads % tensor:
             raise UsageError(
                 f"{name}: {heads} heads of attention do not divide among {tensor} GPUs"
+            )
+        if isinstance(attention, CompressedAttention) and attention.groups % tensor:
+            raise UsageError(
+                f"{name}: {attention.groups} groups of heads do not divide among {tensor} GPUs"
             )
         if isinstance(attention, GroupedQueryAttention):
             keys = attention.kv_heads

@@ -119,6 +119,26 @@ class Builder:
         ):
             yield Node(name, "attention", copy(rows, columns))
 
+    def norm(self, name: str, rows: int, ranks: int) -> Iterator[Node]:
+        """The norm before a block of a layer, with what is added before it; none where the
+        all-reduce of `ranks` GPUs does it. Several hidden states are mixed into one before it."""
+        model = self.architecture
+        if model.streams > 1:
+            weights = model.streams * (model.streams + 2)
+            yield Node(
+                "mixing weights", "norm", Gemm(m=rows, n=weights, k=model.mixed, dtype="bf16")
+            )
+            yield Node("mix streams", "norm", copy(rows, (model.mixed + model.hidden) // 2))
+            yield Node(name, "norm", norm(rows, model.hidden, model.norm))
+        elif not (self.engine.fused_reduce_norm and ranks > 1):
+            yield Node(name, "norm", norm(rows, model.hidden, model.norm, residual=True))
+
+    def add_streams(self, rows: int) -> Iterator[Node]:
+        """The result of a block added to all hidden states, where there are several."""
+        model = self.architecture
+        if model.streams > 1:
+            yield Node("add to streams", "norm", copy(rows, model.mixed + model.hidden // 2))
+
     def quantise(self, rows: int, columns: int, form: WeightFormat) -> Iterator[Node]:
         """The conversion of activations, where the kernel before does not do it."""
         if form.quantised_activations and not self.engine.fused_quantisation:
@@ -157,9 +177,9 @@ def attended(step: Step) -> Iterator[tuple[str, int, int, int, bool]]:
         yield "prefill attention", step.tokens, length, step.chunks, True
 
 
-def norm(rows: int, columns: int, *, residual: bool = False) -> Norm:
+def norm(rows: int, columns: int, function: str = "rms_norm", *, residual: bool = False) -> Norm:
     """A norm of rows, with the addition before it where it has one."""
-    return Norm("rms_norm", rows, columns, "bf16", residual=residual)
+    return Norm(function, rows, columns, "bf16", residual=residual)
 
 
 def copy(rows: int, columns: int) -> Elementwise:

@@ -23,6 +23,7 @@ from wavecast.errors import InputError, MissingFact, Unpredictable, UsageError
 from wavecast.systems import huggingface
 from wavecast.systems.answer import ModelOnSystem, ServingAnswer
 from wavecast.tune.model_space import ModelConfiguration, Objective
+from wavecast.tune.ray import on_cluster
 from wavecast.version import __version__
 
 Progress = Callable[[str], None]
@@ -70,12 +71,15 @@ def search(
     *,
     state: Path | None = None,
     jobs: int = 1,
+    ray: str = "",
     progress: Progress = lambda _: None,
 ) -> ModelSearch:
-    """Predict configurations of the model `name` in `jobs` processes.
+    """Predict configurations of the model `name` in `jobs` processes, or on the Ray cluster at
+    `ray` (`local` starts one here).
 
     Raises UnknownName for a model, UsageError for a configuration of Hugging Face that lacks a
-    field, InputError for a state that cannot be read or written.
+    field, InputError for a state that cannot be read or written and a cluster that is not there,
+    MissingTool without Ray.
     """
     label, config = huggingface.load(name)
     huggingface.read(config, label)
@@ -90,7 +94,9 @@ def search(
     journal = _Appended(state) if state else None
     work = [(name, [found[number] for number in numbers], slo) for numbers in groups.values()]
     done = 0
-    for numbers, predicted in _predicted(list(groups.values()), work, jobs):
+    parts = list(groups.values())
+    finished = on_cluster(ray, predict_group, parts, work) if ray else _predicted(parts, work, jobs)
+    for numbers, predicted in finished:
         for number, one in zip(numbers, predicted, strict=True):
             results[keys[number]] = one
             if journal:

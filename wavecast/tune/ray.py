@@ -5,11 +5,12 @@ Nodes need this package, PyTorch, Triton, and the script at the same path.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wavecast.errors import InputError, MissingTool, WavecastError
 from wavecast.integrations.triton import CaptureFailure
@@ -22,6 +23,8 @@ from wavecast.tune.settings import TuneSettings
 if TYPE_CHECKING:
     from types import ModuleType
 
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
 _SHARDS_PER_SLOT = 2
 """Parts per slot of the cluster: parts differ in time, and finished ones are in the journal."""
 
@@ -45,6 +48,35 @@ def distribute(
     Results go to the journal when a part finishes. Raises MissingTool without Ray, InputError if
     there is no cluster, and the error of the first part if every part failed.
     """
+    with _cluster(address) as ray:
+        return _gathered(ray, script, selection, settings, progress)
+
+
+def on_cluster(
+    address: str,
+    function: Callable[..., _Result],
+    keys: Sequence[_Key],
+    arguments: Sequence[tuple[Any, ...]],
+) -> Iterator[tuple[_Key, _Result]]:
+    """`function` of every tuple of arguments on the cluster at `address` (`local` starts one here):
+    keys and results as they are finished. A lost task is started once more.
+
+    Raises MissingTool without Ray, InputError if there is no cluster or it loses a task twice.
+    """
+    with _cluster(address) as ray:
+        task = ray.remote(num_cpus=1, max_retries=1)(function)
+        waiting = {task.remote(*one): key for key, one in zip(keys, arguments, strict=True)}
+        while waiting:
+            for done in ray.wait(list(waiting))[0]:
+                key = waiting.pop(done)
+                try:
+                    yield key, ray.get(done)
+                except ray.exceptions.WorkerCrashedError as lost:
+                    raise InputError(f"the Ray cluster lost a task: {lost}") from None
+
+
+@contextlib.contextmanager
+def _cluster(address: str) -> Iterator[Any]:
     ray = _ray()
     try:
         ray.init(address=address, include_dashboard=False, log_to_driver=False)
@@ -52,7 +84,7 @@ def distribute(
         first = str(error).partition("\n")[0]
         raise InputError(f"no Ray cluster at {address!r}: {first}") from None
     try:
-        return _gathered(ray, script, selection, settings, progress)
+        yield ray
     finally:
         ray.shutdown()
 
@@ -127,4 +159,4 @@ def _ray() -> Any:
     return ray
 
 
-__all__ = ["distribute"]
+__all__ = ["distribute", "on_cluster"]

@@ -223,7 +223,8 @@ def test_linear_attention_trains() -> None:
         ("Llama-3.1-8B", {"recompute_layers": 2}, UsageError, "belongs to the recomputation full"),
         ("Llama-3.1-8B", {"gpus": 3, "tensor": 3, "sequence": 3}, UsageError, "32 heads do not"),
         ("Llama-3.1-8B", {"sequence": 1023, "gpus": 2, "context": 2}, UsageError, "1023 tokens"),
-        ("DeepSeek-V3.2", {}, Unpredictable, "training of sparse attention is not modelled"),
+        ("DeepSeek-V3.2", {}, Unpredictable, "training of sparse latent attention is not"),
+        ("DeepSeek-V4-Flash", {}, Unpredictable, "training of attention, 1/128 of keys is not"),
     ],
 )
 def test_sizes_that_do_not_divide(name, given, error, message) -> None:

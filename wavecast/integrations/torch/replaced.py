@@ -44,6 +44,8 @@ class Replaced:
     left: list[Left] = field(default_factory=list)
     pending: list[Done] = field(default_factory=list)
     undoing: list[Callable[[], None]] = field(default_factory=list)
+    predicted: object = None
+    """Seconds by module before and after, where they were asked for; it prints as a table."""
 
     def undo(self) -> None:
         """Put everything back."""
@@ -51,7 +53,8 @@ class Replaced:
             self.undoing.pop()()
 
     def __str__(self) -> str:
-        """Counts by kind, then what is not decided, then what was left, one line each."""
+        """Counts by kind, then what is not decided, then what was left, one line each; then what
+        was predicted."""
         counts = Counter((one.what, one.operator) for one in self.done)
         lines = [f"{n} x {what} -> {operator}" for (what, operator), n in counts.items()]
         asked = Counter((one.what, one.operator) for one in self.pending)
@@ -61,7 +64,10 @@ class Replaced:
         ]
         kept = Counter((one.what, one.why) for one in self.left)
         lines += [f"{n} x {what} left: {why}" for (what, why), n in kept.items()]
-        return "\n".join(lines) or "nothing to replace"
+        lines = lines or ["nothing to replace"]
+        if self.predicted is not None:
+            lines += ["", str(self.predicted)]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Final
 
 from wavecast.arch.systems import System
 from wavecast.systems.architecture import (
+    CompressedAttention,
     ExpertMlp,
     GroupedQueryAttention,
     LatentAttention,
@@ -102,12 +103,13 @@ class TrainingCommunication:
         return assumptions().weight_bytes if self.setup.dtype == "bf16" else 1.0
 
     def _tensor(self, layer: Layer) -> tuple[float, float]:
-        """Two blocks of two products. Sequence parallelism gathers the input and scatters the sum,
-        and gathers the input again for the gradients of weights."""
+        """Two blocks of two products; parallel ones exchange once. Sequence parallelism gathers the
+        input and scatters the sum, and gathers the input again for the gradients of weights."""
         setup = self.setup
         if setup.tensor == 1:
             return 0.0, 0.0
-        blocks = 1 if isinstance(layer.mlp, ExpertMlp) and setup.expert > 1 else 2
+        one = layer.parallel or (isinstance(layer.mlp, ExpertMlp) and setup.expert > 1)
+        blocks = 1 if one else 2
         elements = setup.rows * self.architecture.hidden
         ranks, system = setup.tensor, self.system
         if not setup.sequence_parallel:
@@ -128,6 +130,8 @@ class TrainingCommunication:
                 width = 2 * max(1, attention.kv_heads // setup.tensor) * attention.head_dim
             case LatentAttention():
                 width = attention.kv_rank + attention.rope
+            case CompressedAttention():
+                width = attention.head_dim
             case _:  # the state at the end of the part of a sequence
                 state = attention.state_elements / setup.tensor * setup.micro_batch
                 passed = self._along("all_gather", state * 4 * setup.context)

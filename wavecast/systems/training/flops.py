@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from wavecast.systems.architecture import (
     Attention,
+    CompressedAttention,
     GroupedQueryAttention,
     LatentAttention,
     LinearAttention,
@@ -37,6 +38,12 @@ def _attention(attention: Attention, sequence: int) -> float:
         case LatentAttention():
             width = attention.nope + attention.rope + attention.value
             return 2.0 * attention.heads * width * _keys(sequence, 0)
+        case CompressedAttention():
+            entries = sequence / 2 / attention.rate if attention.rate else 0.0
+            if attention.indexer:
+                entries = min(entries, attention.indexer.topk)
+            keys = _keys(sequence, attention.window) + entries
+            return 4.0 * attention.heads * attention.head_dim * keys
         case LinearAttention():
             return 4.0 * attention.value_heads * attention.key_dim * attention.value_dim
 

@@ -29,13 +29,12 @@ from wavecast.systems.graph import Builder, Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.precision import Precision, WeightFormat
 from wavecast.systems.training.setup import LORA_TARGETS, TrainingSetup
+from wavecast.systems.windows import windowed
 
 _DIVIDED: Final = frozenset({"input_norm", "post_norm", "router", "topk", "add shared"})
 """Kernels whose rows sequence parallelism divides."""
 _ROW_PARALLEL: Final = frozenset({"o_proj", "down_proj", "shared down_proj"})
 """Products whose inputs tensor parallelism divides; others gather theirs."""
-_BLOCK: Final = 128
-"""Fewest queries that kernels of attention with a window take at once."""
 _WIDE: Final = 2.0
 """Bytes of an element of bf16."""
 
@@ -102,7 +101,7 @@ class TrainingGraph:
         """The last norm, the output projection and the loss of the last stage."""
         rows, hidden, setup = self.setup.rows, self.architecture.hidden, self.setup
         part = -(-self.architecture.vocabulary // setup.tensor)
-        norm = Norm("rms_norm", rows // setup.norm_ranks, hidden, "bf16")
+        norm = Norm(self.architecture.norm, rows // setup.norm_ranks, hidden, "bf16")
         nodes = (
             Node("norm", "norm", norm),
             Node("lm_head", "head", Gemm(m=rows, n=part, k=hidden, dtype="bf16")),
@@ -161,9 +160,7 @@ class TrainingGraph:
         window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
         if not window or self.setup.sequence <= window:
             return replace(op, seq_k=keys)
-        block = min(op.seq_q, max(_BLOCK, window // 8))
-        blocks = -(-op.seq_q // block)
-        return replace(op, batch=op.batch * blocks, seq_q=block, seq_k=window + block)
+        return windowed(replace(op, seq_k=max(op.seq_q, keys)), window)
 
     def _experts(self, mlp: ExpertMlp) -> Iterator[Node]:
         """Routed experts as grouped products, every expert with the same number of tokens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wavecast.systems.architecture import (
+    CompressedAttention,
     ExpertMlp,
     GroupedQueryAttention,
     LatentAttention,
@@ -73,6 +74,7 @@ def of_stage(
         share = count / architecture.depth * layers
         found = found.plus(of_layer(architecture, setup, layer).scaled(share))
     table = embeddings * architecture.vocabulary * architecture.hidden / setup.tensor
+    table += architecture.positions * architecture.hidden
     return found.plus(RankParameters(table, 0.0, 0.0 if setup.lora else table, 0.0))
 
 
@@ -85,6 +87,8 @@ def _adapters(hidden: int, rank: int, layer: Layer) -> float:
             widths = {"qkv_proj": hidden + qkv, "o_proj": hidden + out}
         case LatentAttention() as attention:
             widths = {"o_proj": hidden + attention.heads * attention.value}
+        case CompressedAttention() as attention:
+            widths = {"o_proj": hidden + attention.groups * attention.out_rank}
         case attention:
             widths = {"o_proj": hidden + attention.value_heads * attention.value_dim}
     return rank * sum(width for name, width in widths.items() if name in LORA_TARGETS)

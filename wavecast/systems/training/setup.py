@@ -7,6 +7,7 @@ from typing import Final
 
 from wavecast.errors import UnknownName, Unpredictable, UsageError
 from wavecast.systems.architecture import (
+    CompressedAttention,
     ExpertMlp,
     GroupedQueryAttention,
     LatentAttention,
@@ -190,8 +191,10 @@ def check(architecture: ModelArchitecture, setup: TrainingSetup) -> None:
         )
     for layer, _ in architecture.layers:
         attention, mlp = layer.attention, layer.mlp
-        if isinstance(attention, LatentAttention) and attention.indexer:
-            raise Unpredictable(f"{name}: training of sparse attention is not modelled")
+        if isinstance(attention, CompressedAttention) or (
+            isinstance(attention, LatentAttention) and attention.indexer
+        ):
+            raise Unpredictable(f"{name}: training of {attention.name} is not modelled")
         heads = attention.value_heads if isinstance(attention, LinearAttention) else attention.heads
         if heads % tensor:
             raise UsageError(f"{name}: {heads} heads do not divide among {tensor} GPUs")

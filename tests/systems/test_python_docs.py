@@ -1,0 +1,99 @@
+"""The examples of docs/python.md, and what their results are."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import wavecast
+from tests.structure.sources import ROOT
+from wavecast.documents.graph import GraphDocument
+from wavecast.documents.schema import json_schema
+from wavecast.documents.system import SystemDocument
+from wavecast.documents.system_search import ModelSearchDocument
+from wavecast.documents.training import TrainingDocument
+from wavecast.errors import UnknownName, UsageError
+
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT.parent / "docs/python.md").read_text(), re.S)
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    """The variables of the examples, which run one after the other."""
+    pytest.importorskip("torch")
+    found: dict[str, object] = {"folder": tmp_path_factory.mktemp("examples")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(str(found["folder"]))
+        for example in EXAMPLES:
+            exec(example, found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "words"),
+    [
+        ("report", SystemDocument, "what if, 8 at once"),
+        ("served", SystemDocument, "4/s"),
+        ("found", ModelSearchDocument, "the best under tpot<40ms"),
+        ("step", TrainingDocument, "tokens/s/GPU"),
+        ("run", GraphDocument, "AMD Instinct MI300X"),
+    ],
+)
+def test_results_show_themselves(names, name, document, words) -> None:
+    report = names[name]
+    assert words in str(report)
+    jsonschema.validate(json.loads(report.json()), json_schema(document))
+    assert report._repr_html_().lstrip().startswith("<")
+
+
+def test_figures_of_the_examples(names) -> None:
+    report, found = names["report"], names["found"].search
+    assert report.what_ifs[0].together.servings[0].tpot.value > 1
+    assert report.compared[0].servings[0].rate_per_gpu.value == 1
+    assert [row.per_gpu for row in found.ranked] == sorted(
+        (row.per_gpu for row in found.ranked), reverse=True
+    )
+    assert all(row.tpot < 0.04 for row in found.ranked)
+    assert found.tried == 8
+    assert 0 < names["step"].answers[0].figures.mfu.value < 1
+    assert (names["folder"] / "step.html").read_text().startswith("<!doctype html>")
+    assert json.loads((names["folder"] / "step.json").read_text())["traceEvents"]
+    for name in ("report", "step", "run"):
+        assert "</html>" in names[name].html()
+        assert json.loads(names[name].perfetto())["traceEvents"]
+
+
+def test_a_search_has_no_page(names) -> None:
+    with pytest.raises(UsageError, match="no page"):
+        names["found"].html()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"speculative": "mtp:2"}, UnknownName, "unknown argument of a served model"),
+        ({"slo": "tpot<1ms"}, UsageError, "belong to search"),
+        ({"search": "tp", "html": "a.html"}, UsageError, "neither a page nor a trace"),
+        ({"search": "tp", "rate": 2.0}, UsageError, "closed loops only"),
+        ({"expert_load": "a", "expert_skew": 1.0}, UsageError, "exclude each other"),
+        ({"rate": 2.0, "concurrency": 4}, UsageError, "exclude each other"),
+        ({"trace_file": "a", "concurrency": 4}, UsageError, "exclude each other"),
+        ({"train": True, "batch": 8, "seq": 64, "sequences": 2}, UnknownName, "of a training"),
+        ({"train": True, "batch": 8, "seq": 64, "fsdp": True, "zero": 1}, UsageError, "zero 3"),
+    ],
+)
+def test_bad_arguments_are_errors(given, error, message) -> None:
+    with pytest.raises(error, match=message):
+        wavecast.model("Llama-3.1-8B", "8xMI300X", **given)
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    from wavecast.errors import InputError
+
+    with pytest.raises(InputError, match="cannot write"):
+        wavecast.model("Llama-3.1-8B", "mi300x", concurrency=1, output=4, requests=1,
+                       html=tmp_path / "none" / "a.html")  # fmt: skip

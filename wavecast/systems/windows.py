@@ -1,0 +1,44 @@
+"""Sliding windows of attention: what kernels compute of the keys that queries see."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from wavecast.model.ops.attention import Attention
+
+_BLOCK: Final = 128
+"""Fewest queries that kernels of attention with a window take at once."""
+
+
+def windowed(op: Attention, window: int) -> Attention:
+    """Attention whose queries, the last ones of `seq_k` tokens, see `window` keys each.
+
+    One query sees the keys of its window. Of a chunk of a prompt that sees more, kernels compute
+    blocks of queries, which see the window before them and themselves; there are as many blocks as
+    give the pairs of query and key that the window has. Where that saves nothing, they compute all.
+    """
+    if op.seq_k <= window:
+        return op
+    if op.seq_q == 1:
+        return replace(op, seq_k=window)
+    block = block_of(op.seq_q, window)
+    before = op.seq_k - op.seq_q
+    partial = max(0, min(op.seq_q, window - before))  # queries that see less than the window
+    pairs = op.seq_q * window - partial * (2 * (window - before) - partial - 1) / 2
+    blocks = max(1, round(pairs / (block * window)))
+    found = replace(op, batch=op.batch * blocks, seq_q=block, seq_k=min(op.seq_k, window + block))
+    return found if _pairs(found) < _pairs(op) else op
+
+
+def _pairs(op: Attention) -> float:
+    """Pairs of query and key of a causal operation."""
+    return op.batch * op.seq_q * (op.seq_k - (op.seq_q - 1) / 2)
+
+
+def block_of(queries: int, window: int) -> int:
+    """Queries of a block."""
+    return min(queries, max(_BLOCK, window // 8))
+
+
+__all__ = ["block_of", "windowed"]
