@@ -52,6 +52,7 @@ def cases(ending: str) -> list[Any]:
     """(target, kernel) of all kernels of an ending; those of `QUICK` on gfx942 are not thorough."""
     names = [name for name in planted() if name.endswith(ending)]
     quick = [("gfx942", f"{name}{ending}") for name in QUICK]
+    quick.append(("gfx1201", "memory_by_lds_flag_right"))  # its waves end before others poll
     return thorough_beyond(quick, [(target, name) for target in TARGETS for name in names])
 
 

@@ -320,8 +320,9 @@ class Dwords:
             word = load(builder, slot, I64, 8)
             ahead = builder.and_(builder.sub(number, word), I64(NUMBER.mask))
             later = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
-            runs = builder.icmp_unsigned("==", builder.lshr(word, I64(32)), I64(0))
-            builder.store(builder.select(builder.and_(later, runs), number, word), slot, align=8)
+            kept = builder.and_(word, I64(_ONES << 32 & _ONES))  # when the wave ended
+            number = builder.or_(kept, number)
+            builder.store(builder.select(later, number, word), slot, align=8)
 
     def _seen(self, wave: Any) -> Any:
         """The slot of the last operation of another wave (+ 1) that this one has polled for."""
