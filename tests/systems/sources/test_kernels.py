@@ -78,7 +78,7 @@ def test_a_convolution_of_one_dimension_has_images_of_one_row() -> None:
 @pytest.mark.parametrize(
     ("exponent", "function"), [(2, "square"), (0.5, "sqrt"), (-0.5, "rsqrt"), (1.7, "pow_number")]
 )
-def test_a_power_by_a_common_number_is_no_power(exponent: float, function: str) -> None:
+def test_powers_by_common_numbers_are_products_and_roots(exponent: float, function: str) -> None:
     rows = tensor(64, 32, dtype="fp32")
     op = only(call("aten.pow", rows, self=rows, exponent=exponent))
     assert isinstance(op, Elementwise)
