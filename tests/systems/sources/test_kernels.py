@@ -75,6 +75,16 @@ def test_a_convolution_of_one_dimension_has_images_of_one_row() -> None:
     assert (op.image, op.filter, op.output) == ((1, 3000), (1, 3), (1, 3000))
 
 
+@pytest.mark.parametrize(
+    ("exponent", "function"), [(2, "square"), (0.5, "sqrt"), (-0.5, "rsqrt"), (1.7, "pow_number")]
+)
+def test_powers_by_common_numbers_are_products_and_roots(exponent: float, function: str) -> None:
+    rows = tensor(64, 32, dtype="fp32")
+    op = only(call("aten.pow", rows, self=rows, exponent=exponent))
+    assert isinstance(op, Elementwise)
+    assert op.function == function
+
+
 def test_an_expanded_operand_is_broadcast() -> None:
     rows = TensorSizes((64, 32), "fp32", (0, 1))
     op = only(call("aten.mul", tensor(64, 32, dtype="fp32"), self=rows, other=rows))

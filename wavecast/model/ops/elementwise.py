@@ -204,12 +204,13 @@ class Elementwise(Op):
     @property
     def casts(self) -> bool:
         """Whether elements are converted between types that the kernel takes as arguments. Copies
-        between floating-point types of 32 and 16 bits have specialised kernels; masks do not count
-        as operands."""
+        to floating-point types of 16 bits from short ones have specialised kernels (Copy.cu); masks
+        do not count as operands."""
         types = {dtype for _, dtype in self.operands}
         if self.function == "copy":
             types.add(self.result[1])
-            return len(types) > 1 and not types <= SHORT_FLOATS
+            special = types <= SHORT_FLOATS and self.result[1] != "fp32"
+            return len(types) > 1 and not special
         if self.function in SELECTING:
             return False
         return len(types - {"bool"}) > 1

@@ -56,6 +56,17 @@ POINTWISE: Final[Mapping[str, str | tuple[str, str]]] = {
 """Operator without `aten.` and the `_` of in-place ones -> element-wise function, or those with a
 number and with a tensor as second operand."""
 
+POWERS: Final[Mapping[float, str]] = {
+    0.5: "sqrt",
+    -0.5: "rsqrt",
+    2.0: "square",
+    3.0: "square",
+    -2.0: "square",
+    1.0: "copy",
+}
+"""Function of a power by a number that PyTorch does not compute as a power
+(aten/src/ATen/native/cuda/PowKernel.cu)."""
+
 _BY_OPERANDS: Final = ("fill", "scale", "mul", "where")
 """The function for other element-wise operators, by the number of tensors they read."""
 
@@ -92,6 +103,8 @@ def pointwise(call: OperatorCall) -> Iterator[KernelPart]:
         function = known[len(read) > 1]
     else:
         function = known
+    if function == "pow_number":
+        function = POWERS.get(_number(call.arguments.get("exponent")), function)
     operands = tuple(_operand(spec) for spec in read)
     layouts = {spec.strides for spec in (*read, result) if spec.shape == result.shape}
     dense = all(_dense(spec) for spec in (*read, result) if spec.distinct == spec.shape)
@@ -103,6 +116,11 @@ def pointwise(call: OperatorCall) -> Iterator[KernelPart]:
         in_place=in_place,
     )
     yield KernelPart(function, op)
+
+
+def _number(value: object) -> float:
+    """An argument that is a number; NaN for any other."""
+    return float(value) if isinstance(value, (int, float)) else math.nan
 
 
 def _dense(spec: TensorSizes) -> bool:
