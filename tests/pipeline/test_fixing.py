@@ -13,10 +13,10 @@ from tests.rules.support import assembly_subject, memory, with_memory
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.isa.program import Kernel
+from wavecast.model.launches import LaunchChanges
 from wavecast.model.predict import predict
 from wavecast.model.profile import LevelTraffic
 from wavecast.model.simulation import LaunchTiming
-from wavecast.model.whatif import Changes
 from wavecast.pipeline import fixing
 from wavecast.pipeline.fixing import LEAST, Fixing, with_outcomes
 from wavecast.pipeline.prediction import Predicted
@@ -27,16 +27,16 @@ from wavecast.rules.fix import Fix, Recompiled, Simulated
 DEVICE = arch.load("mi300x")
 
 
-def _free(changes: Changes, chosen: Any) -> LaunchTiming:
+def _free(changes: LaunchChanges, chosen: Any) -> LaunchTiming:
     return changes.free(chosen)
 
 
-def _as_now(changes: Changes, chosen: Any) -> LaunchTiming:
+def _as_now(changes: LaunchChanges, chosen: Any) -> LaunchTiming:
     del chosen
     return changes.simulation.run()
 
 
-def _fewer(changes: Changes, chosen: Any) -> LaunchTiming:
+def _fewer(changes: LaunchChanges, chosen: Any) -> LaunchTiming:
     del chosen
     return changes.at(changes.simulation.chip.clock / 2)
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.planted.cases import CASES, PlantedKernel
@@ -12,6 +14,9 @@ from tests.rules.planted.score import score
 
 QUICK = ("gate_up_interleaved", "int8_gemm_stride", "lds_transpose", "softmax_replicated")
 """Kernels of `make test`; the others are `thorough`."""
+
+ON_NVIDIA = ("softmax_replicated", "row_per_program", "per_head_norm", "tile_labels")
+"""Kernels of Triton whose mistake costs time on an NVIDIA GPU too."""
 
 
 def _parameter(case: PlantedKernel) -> object:
@@ -25,6 +30,19 @@ def _parameter(case: PlantedKernel) -> object:
 def test_a_planted_mistake_is_found(case: PlantedKernel) -> None:
     pytest.importorskip("ziglang" if case.is_hip else "triton")
     found = score(case)
+    assert found.at_line, found
+    assert found.is_first, found
+    assert found.is_close, found
+
+
+@pytest.mark.thorough
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.name) for case in CASES if case.name in ON_NVIDIA]
+)
+def test_a_planted_mistake_is_found_on_nvidia(case: PlantedKernel) -> None:
+    pytest.importorskip("triton")
+    found = score(replace(case, device="h100_sxm"))
     assert found.at_line, found
     assert found.is_first, found
     assert found.is_close, found
