@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
@@ -13,6 +13,9 @@ from wavecast.model.roofline import roofline as limits
 from wavecast.report import units
 from wavecast.report.log_axes import LogAxes
 from wavecast.report.svg import COLOURS, PlotFrame, figure, n, path
+
+_LABEL: Final = 84
+"""Pixels from the name of a roof to that of the next."""
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -84,7 +87,9 @@ def under_roofs(
             Markup(
                 '<path class="roof t{}" d="{}"><title>{}</title></path>'
                 '<text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(number % COLOURS, path(line), title, n(right - 4), n(up - 5), name)
+            ).format(
+                number % COLOURS, path(line), title, n(right - 4 - _LABEL * number), n(up - 5), name
+            )
         )
     for point in sorted(points, key=lambda one: -one.share):
         x, y = axes.at(point.intensity, point.rate)

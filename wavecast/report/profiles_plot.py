@@ -31,6 +31,8 @@ _LINE: Final = 15
 _CHARACTER: Final = 6.6
 _BOLD: Final = 7.6
 """Pixels of a character of names, and of heads."""
+_SAME_ROOF: Final = 0.1
+"""Rates that differ by less are one roof."""
 _LEAST_SHARE: Final = 0.001
 """Of the time of the kernels, for a point under the roofs."""
 
@@ -190,7 +192,7 @@ def roofline(predicted: PredictedProfile) -> Markup | None:
             rate = chip.matrix_rate(dtype) * chip.units * chip.clock
         except MissingFact:
             continue
-        if (rate, chip.hbm) not in roofs.values():
+        if all(abs(rate / known - 1) > _SAME_ROOF for known, _ in roofs.values()):
             roofs[f"matrix {dtype}"] = (rate, chip.hbm)
     return under_roofs(roofs, points, "Operators under the roofs of the chip, measured")
 
