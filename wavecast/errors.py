@@ -53,7 +53,8 @@ class UnknownName(UsageError):
         if self.nearest:
             hint = "nearest known: " + ", ".join(self.nearest)
         else:
-            hint = "known: " + ", ".join(choices[:12]) + (", …" if len(choices) > 12 else "")
+            hint = "known: " + ", ".join(choices[:12]) if choices else "none is known"
+            hint += ", …" if len(choices) > 12 else ""
         super().__init__(f"unknown {kind} {name!r}", hint=hint)
 
 

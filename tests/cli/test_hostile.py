@@ -215,6 +215,17 @@ def test_a_script_that_crashes(name: str) -> None:
 
 
 @pytest.mark.torch
+def test_a_model_whose_script_crashes() -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    Path("crash.py").write_text("import os\nos.abort()\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "wavecast", "model", "crash.py:make"], capture_output=True, text=True
+    )
+    said = "wavecast: crash.py ended by SIGABRT (crash.py:2)\n"
+    assert (done.returncode, done.stdout, done.stderr) == (134, "", said)
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("text", ["sys.stdout.close()", "del sys.stdout"])
 def test_a_script_without_output(text: str) -> None:
     pytest.importorskip("triton", reason="needs Triton")

@@ -16,6 +16,8 @@ import torch
 def make():
     module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU())
     return module.to("cuda"), torch.randn(8, 64, device="cuda")
+def make_wrong():
+    return torch.nn.Linear(4, 4), torch.randn(3, 5)
 """
 
 
@@ -57,6 +59,7 @@ def test_json_follows_its_schema(net, capsys) -> None:
         (("{net}", "--engine", "vllm"), "unknown engine of modules 'vllm'"),
         (("{net}", "--optimizer", "adam"), "an optimizer needs training"),
         (("{net}x",), "unknown function of net.py 'makex'"),
+        (("{net}_wrong",), "does not run on tensors without values: RuntimeError"),
         (("nothing.py:make",), "no such script: nothing.py"),
         (("nothing.py",), "nothing.py: no function"),
         (("nothing.yaml",), "no such file: nothing.yaml"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.support import assembly_subject, find, the_one
+from wavecast.isa.instruction import SourceLocation
 
 MATRIX_LOOP = """
 .LBB0_1:
@@ -68,8 +71,15 @@ def test_a_grid_smaller_than_the_device() -> None:
     assert found.severity == "warning"
     assert "32 workgroups cannot fill 304 CUs" in found.message
     assert "11 %" in found.evidence
+    assert found.location == SourceLocation("kernel.py", 1)
     nearly = the_one(assembly_subject("s_nop 0", grid=(200, 1, 1)), "grid-too-small")
     assert nearly.severity == "note"
+
+
+def test_a_kernel_whose_first_line_is_not_known_has_no_line_0() -> None:
+    subject = assembly_subject("s_nop 0", grid=(8, 4, 1))
+    subject = replace(subject, code=replace(subject.code, source_line=0))
+    assert the_one(subject, "grid-too-small").location is None
 
 
 def test_a_grid_that_fills_the_device_or_none_at_all() -> None:

@@ -129,6 +129,8 @@ def test_measured_loads(tmp_path: Path):
         ("[0, 0]", "not all zero"),
         ("[1, -1]", "not negative"),
         ("[1, NaN]", "not negative"),
+        (f"[[{17 * 10**307}], [{17 * 10**307}]]", "not negative"),
+        (f"[{'9' * 400}]", "not a list of numbers"),
     ],
 )
 def test_wrong_loads(tmp_path: Path, text: str, why: str):

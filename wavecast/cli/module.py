@@ -10,6 +10,7 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.outputs import file_options, taken
+from wavecast.cli.supervise import script_exit
 from wavecast.cli.types import count
 
 _ENDINGS = (".py", ".pt2", ".yaml", ".yml")
@@ -84,6 +85,11 @@ def command(
     MODEL is script.py:factory (the function returns a module and its inputs; the script is run), a
     .pt2 file of torch.export.save, or a YAML file of kernels (docs/model.md).
     """
+    script = Path(model.rpartition(":")[0])
+    if script.suffix == ".py":
+        ended = script_exit(script)
+        if ended is not None:
+            return ended
     from wavecast.arch.systems import system
     from wavecast.pipeline.replacing import ENGINE, replaced
     from wavecast.pipeline.sources import graph

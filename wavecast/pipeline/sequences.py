@@ -65,7 +65,7 @@ def _timed(explanation: Explanation) -> TimedLaunch | None:
             )
             together = replace(together, traffic=traffic)
         work = launch_timing(together, explanation.device).seconds - start
-    location = SourceLocation(code.source, code.source_line) if code.source else None
+    location = SourceLocation(code.source, code.source_line) if code.source_line else None
     return TimedLaunch(
         code.kernel, launch.grid, location, prediction.seconds, start, launch.count, work
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wavecast.report.kernel_tables import KernelRow
+from wavecast.wording import count
 
 if TYPE_CHECKING:
     from wavecast.systems.sources.answer import ModuleAnswer
@@ -32,7 +33,7 @@ def described(answer: ModuleAnswer) -> str:
     parameters = f"{answer.graph.parameters / 1e6:,.1f} M parameters · "
     return (
         f"{parameters if answer.graph.parameters else ''}{answer.framework.version}"
-        f" · {len(answer.times):,} kernels of {len(answer.graph.calls):,} calls"
+        f" · {count(len(answer.times), 'kernel')} of {count(len(answer.graph.calls), 'call')}"
     )
 
 

@@ -56,8 +56,9 @@ class RuleInput:
 
     @property
     def kernel_location(self) -> SourceLocation | None:
-        """The first line of the kernel, for findings about the whole kernel."""
-        if not self.code.source:
+        """The first line of the kernel, for findings about the whole kernel; None where it is not
+        known, as in assembly."""
+        if not self.code.source_line:
             return None
         return SourceLocation(self.code.source, self.code.source_line)
 

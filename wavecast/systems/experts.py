@@ -71,14 +71,14 @@ def measured(path: str | Path) -> ExpertLoad:
             raise UsageError(f"{path} is not a list of numbers, one per expert, or one per layer")
         if len(layer) != len(layers[0]):
             raise UsageError(f"{path}: layers have {len(layers[0])} and {len(layer)} experts")
-    return ExpertLoad(tuple(float(sum(column)) for column in zip(*layers, strict=True)))
+    return ExpertLoad(tuple(sum(map(float, column)) for column in zip(*layers, strict=True)))
 
 
 def _number(value: object) -> bool:
-    """Whether it is a number that float64 has, so that the sum over layers is one, or infinite."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return False
-    return abs(value) <= sys.float_info.max
+    """Whether it is a number; an integer that float64 does not have is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, float)
 
 
 def _busiest(shares: Sequence[float], ranks: int) -> float:

@@ -195,3 +195,19 @@ def test_calls_that_cannot_be_made_again(name: str, sizes: str) -> None:
     dtypes: Any = json.dumps(["float", "float"])
     with pytest.raises(UnknownCall):
         calls(name, sizes, dtypes, "", "")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("5", "[]", "", ""),
+        ("[[4, 4]]", '{"a": 1}', "", ""),
+        ("[" * 100_000, "[]", "", ""),
+        ("[[4, 4]]", '["float"]', "[1", ""),
+        ("[5, [4]]", '["float", "float"]', "", ""),
+        ("[[1e300, 4], [4, 4]]", '["float", "float"]', "", ""),
+    ],
+)
+def test_arguments_of_another_form_are_unknown(texts: tuple[str, str, str, str]) -> None:
+    with pytest.raises(UnknownCall):
+        calls("aten::mm", *texts)

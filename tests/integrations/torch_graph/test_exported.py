@@ -169,6 +169,52 @@ def test_graphs_that_need_more_than_json_are_refused(archive) -> None:
         assert "\n" not in str(error.value)
 
 
+def _calls(target: str, *values: int) -> dict:
+    inputs = [{"name": "", "arg": {"as_int": value}, "kind": 1} for value in values]
+    return {"target": target, "inputs": inputs, "outputs": [_tensor("y")], "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("schema_version",), 5, "the graph is damaged"),
+        (("graph_module", "graph", "tensor_values", "w", "sizes"), [{}, {}], "damaged"),
+        (("graph_module", "graph", "tensor_values", "w", "sizes", 0), {"as_int": -1}, "damaged"),
+        (("graph_module", "graph", "tensor_values", "w", "sizes", 0), {"as_int": 1 << 62},
+         "damaged"),
+        (("graph_module", "graph", "nodes", 0), _calls("torch.ops.aten.__class__.mro"),
+         "has no torch.ops.aten.__class__.mro"),
+        (("graph_module", "graph", "nodes", 0), _calls("torch.ops.aten.relu.__init__"),
+         "has no torch.ops.aten.relu.__init__"),
+        (("graph_module", "graph", "nodes", 0), _calls("torch.ops.aten.nothing.default"),
+         "has no torch.ops.aten.nothing.default"),
+        (("graph_module", "graph", "nodes", 0), _calls("_operator.pow", 10, 10**12),
+         "a size to the power of 1000000000000"),
+        (("graph_module", "graph", "nodes", 0), _calls("_operator.mul", 10**30, 2),
+         "is not a size"),
+    ],
+)  # fmt: skip
+def test_hostile_graphs_are_refused(archive, path, value, message) -> None:
+    def change(document) -> None:
+        *inner, last = path
+        for name in inner:
+            document = document[name]
+        document[last] = value
+
+    with pytest.raises(InputError, match=message) as error:
+        archive_graph(changed(archive, change))
+    assert "\n" not in str(error.value)
+
+
+def test_an_archive_with_damaged_data_is_refused(archive) -> None:
+    data = bytearray(archive.read_bytes())
+    at = data.index(b"schema_version")
+    data[at : at + 4] = b"\0\0\0\0"
+    archive.write_bytes(data)
+    with pytest.raises(InputError, match="is not an archive that can be read"):
+        archive_graph(archive)
+
+
 def test_files_that_are_no_programs(tmp_path) -> None:
     path = tmp_path / "x.pt2"
     with pytest.raises(InputError):

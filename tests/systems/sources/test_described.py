@@ -47,7 +47,15 @@ def test_kernels_are_predicted_as_the_command_line_does(tmp_path) -> None:
         ("kernels: [{op: gemm, shape: 4x4x4}]", "kernel 1: gemm needs --dtype"),
         ("kernels: [{op: gemm, shape: 4x4x4, times: two}]", "times is 'two', not a int"),
         ("kernels: [{op: bytes, read: 1}]", "kernel 1: no field written"),
-        ("kernels: [{op: bytes, read: -1, written: 0}]", "is negative"),
+        ("kernels: [{op: bytes, read: -1, written: 0}]", "read must be from 0 to 1e\\+30, not -1"),
+        ("kernels: [{op: bytes, read: .nan, written: 0}]", "read must be from 0"),
+        ("kernels: [{op: bytes, read: 1, written: .inf}]", "written must be from 0"),
+        (f"kernels: [{{op: bytes, read: 1, written: 1, flops: {'9' * 400}}}]", "flops must be"),
+        ("parameters: -1\nkernels: [{op: bytes, read: 1, written: 0}]", "parameters must be"),
+        (f"parameters: {'9' * 5000}", "is not YAML"),
+        ("parameters: 0x_", "is not YAML"),
+        ("name: 2020-13-45", "is not YAML"),
+        ("a: " + "[" * 2000, "is not YAML"),
         ("kernels: [{op: bytes, read: 1, written: 0, phase: late}]", "phase is 'late'"),
         ("kernels: [{op: bytes, read: 1, written: 0, times: 0}]", "times is 0"),
         ("kernels: [!!python/object/apply:os.getcwd []]", "is not YAML"),
@@ -59,3 +67,24 @@ def test_a_mistake_is_named(text, message, tmp_path) -> None:
     with pytest.raises(InputError, match=message) as caught:
         described(path)
     assert "\n" not in str(caught.value)
+
+
+LEVELS = "[" + ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)) + "]"
+BOMB = f"[&a0 [1], {LEVELS}]"
+"""A list with 10^9 elements, by aliases."""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"name: {BOMB}", r"name is \[\[1\], .*, not a str"),
+        (f"kernels: [{{op: gemm, shape: 4x4x4, set: {{bias: {BOMB}}}}}]", "not a number or text"),
+        (f"? {BOMB}\n: 1", "is not YAML"),
+    ],
+)
+def test_values_made_of_aliases_are_not_written_out(text, message, tmp_path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        described(path)
+    assert len(str(caught.value)) < 500

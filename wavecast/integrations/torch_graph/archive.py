@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import operator
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from wavecast import files
 from wavecast.errors import CaptureError, InputError, WavecastError
-from wavecast.integrations.torch_graph.module import in_one_line
+from wavecast.integrations.torch_graph.module import in_one_line, unlogged_failures
 from wavecast.integrations.torch_graph.recorder import GpuChoices, OperatorRecorder
 from wavecast.systems.sources.calls import ModuleGraph
 
@@ -29,6 +32,10 @@ _LARGEST: Final = 1 << 28
 _MAJOR: Final = 8
 """Major version of PyTorch's schema (torch/_export/serde/schema.py) that is understood."""
 
+_LARGEST_SIZE: Final = 1 << 63
+_MOST_BITS: Final = 63
+_DAMAGED: Final = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
+"""What a document raises that lacks a part, or has one of another form."""
 _DTYPES: Final = {
     1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64,
     6: torch.float16, 7: torch.float32, 8: torch.float64, 10: torch.complex64,
@@ -60,14 +67,14 @@ def archive_graph(path: str | Path) -> ModuleGraph:
     """
     path = Path(path)
     document = _document(path)
-    version = document.get("schema_version", {}).get("major")
-    if version != _MAJOR:
-        raise InputError(f"{path.name}: version {version} of exported graphs, not {_MAJOR}")
     try:
+        version = document["schema_version"]["major"]
+        if version != _MAJOR:
+            raise InputError(f"{path.name}: version {version} of exported graphs, not {_MAJOR}")
         graph = document["graph_module"]["graph"]
         specs = document["graph_module"]["signature"]["input_specs"]
         return _Program(path.name, graph, specs).run()
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _DAMAGED as error:
         raise InputError(
             f"{path.name}: the graph is damaged or has a form that is not known: "
             f"{in_one_line(error)}"
@@ -87,8 +94,9 @@ def _document(path: Path) -> Mapping[str, Any]:
             if archive.getinfo(names[0]).file_size > _LARGEST:
                 raise InputError(f"{path.name}: the graph has more than {_LARGEST:,} bytes")
             text = archive.read(names[0])
-    except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: {error}") from error
+    # zipfile raises RuntimeError for an encrypted file, and what its decompressors raise.
+    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path} is not an archive that can be read: {error}") from error
     try:
         found = files.parse_json(text)
     except ValueError as error:
@@ -114,7 +122,10 @@ class _Program:
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         with fake:
             for argument, spec in zip(self._graph["inputs"], self._specs, strict=True):
-                value = self._input(argument)
+                try:
+                    value = self._input(argument)
+                except RuntimeError as error:  # PyTorch's own, of sizes that no tensor has
+                    raise ValueError(in_one_line(error)) from error
                 if isinstance(value, torch.Tensor):
                     (given if "user_input" in spec else stored).append(value)
                     parameters += value.numel() if "parameter" in spec else 0
@@ -122,9 +133,9 @@ class _Program:
         input_bytes = self._recorder.keep(given)
         for node in self._graph["nodes"]:
             try:
-                with fake, self._recorder, torch.no_grad():
+                with unlogged_failures(), fake, self._recorder, torch.no_grad():
                     self._run(node)
-            except (WavecastError, KeyError, TypeError, ValueError, AttributeError):
+            except (WavecastError, *_DAMAGED):
                 raise
             except Exception as error:  # of any kind: PyTorch's own of the operator
                 raise CaptureError(
@@ -173,15 +184,18 @@ class _Program:
 
     def _function(self, target: str) -> Callable[..., Any]:
         if target in _ARITHMETIC:
-            return _ARITHMETIC[target]
+            return partial(_calculated, _ARITHMETIC[target])
         parts = target.split(".")
         if parts[:3] != ["torch", "ops", "aten"] or len(parts) != 5:
             raise InputError(
                 f"{self._name}: operator {target} is not one of PyTorch's own (torch.ops.aten)",
                 hint="give the module itself: script.py:factory",
             )
-        packet = getattr(torch.ops.aten, parts[3])
-        return self._choices.of(getattr(packet, parts[4]))
+        packet = getattr(torch.ops.aten, parts[3], None)
+        found = getattr(packet, parts[4], None) if isinstance(packet, OpOverloadPacket) else None
+        if not isinstance(found, OpOverload):
+            raise InputError(f"{self._name}: PyTorch {torch.__version__} has no {target}")
+        return self._choices.of(found)
 
     def _argument(self, argument: Mapping[str, Any]) -> Any:
         ((kind, value),) = argument.items()
@@ -230,6 +244,17 @@ class _Program:
                 self._values[one["name"]] = part
         elif kind in ("as_sym_int", "as_sym_float", "as_sym_bool") and "as_name" in name:
             self._values[name["as_name"]] = value
+
+
+def _calculated(function: Callable[..., Any], *values: Any) -> Any:
+    """Arithmetic of sizes. Raises ValueError for integers that are larger than any size, whose
+    powers would take the memory."""
+    for value in values:
+        if isinstance(value, int) and abs(value) > _LARGEST_SIZE:
+            raise ValueError(f"{value} is not a size")
+    if function is operator.pow and isinstance(values[1], int) and values[1] > _MOST_BITS:
+        raise ValueError(f"a size to the power of {values[1]}")
+    return function(*values)
 
 
 def _size(size: Mapping[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Interpreter, Node
 
 from wavecast.errors import CaptureError
-from wavecast.integrations.torch_graph.module import in_one_line
+from wavecast.integrations.torch_graph.module import in_one_line, unlogged_failures
 from wavecast.integrations.torch_graph.recorder import GpuChoices, OperatorRecorder
 from wavecast.systems.sources.calls import ModuleGraph
 
@@ -39,7 +39,7 @@ def exported_graph(program: Any, name: str = "") -> ModuleGraph:
                 parameters += value.numel()
     weight_bytes, input_bytes = recorder.keep(stored), recorder.keep(given)
     try:
-        with fake, recorder, torch.no_grad():
+        with unlogged_failures(), fake, recorder, torch.no_grad():
             _Recorded(program.graph_module, recorder).run(*values)
     except Exception as error:  # of any kind: operators may be somebody else's
         raise CaptureError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -74,7 +75,7 @@ def module_graph(
     notes: list[str] = []
     state_bytes = 0.0
     try:
-        with _following(module, recorder), _attributes(module, fake):
+        with unlogged_failures(), _following(module, recorder), _attributes(module, fake):
             with fake, CudaOnCpu(torch), choices, recorder, torch.set_grad_enabled(train):
                 output = functional_call(module, {**weights, **buffers}, args, named)
             if train:
@@ -124,6 +125,17 @@ def _fake(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of these sizes on the CPU of the fake mode that is active."""
     found = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
     return found.requires_grad_(tensor.requires_grad)
+
+
+@contextlib.contextmanager
+def unlogged_failures() -> Iterator[None]:
+    """PyTorch logs the traceback of an operator that fails on fake tensors; it raises it, too."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 @contextlib.contextmanager

@@ -63,8 +63,10 @@ def calls(
         shapes, types = json.loads(sizes), json.loads(dtypes)
         steps = json.loads(strides) if strides else [[] for _ in shapes]
         texts = json.loads(values) if values else ["" for _ in shapes]
-    except ValueError as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise UnknownCall(f"{name}: {error}") from None
+    if not all(isinstance(one, list) for one in (shapes, types, steps, texts)):
+        raise UnknownCall(f"{name} has sizes, dtypes, strides or values that are not lists")
     given = list(zip(shapes, types, steps, texts, strict=False))
     for overload in _overloads(name, len(shapes)):
         try:

@@ -72,9 +72,10 @@ def own_traceback(error: BaseException, path: Path) -> str:
 
 def crash_line(dump: str, path: Path) -> str:
     """`script.py:12` out of what `faulthandler` left behind; "" when it names no line."""
-    marker = f'File "{path}", line '
+    markers = [f'File "{name}", line ' for name in (path, path.absolute())]
     for line in dump.splitlines():
-        if marker in line:
-            number = line.split(marker, 1)[1].split(" ", 1)[0]
-            return f"{path.name}:{number}"
+        for marker in markers:
+            if marker in line:
+                number = line.split(marker, 1)[1].split(" ", 1)[0]
+                return f"{path.name}:{number}"
     return ""

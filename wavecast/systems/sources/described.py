@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ _BYTES: Final = "bytes"
 """`op` of a kernel that is given by its FLOPs and bytes."""
 _MOST: Final = 1 << 20
 """Kernels of a file, repeated ones included."""
+_LARGEST: Final = 1e30
+"""FLOPs, bytes and parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ def described(path: str | Path) -> DescribedModel:
             kernels.append(CallKernel(part, len(calls), part.name, module, phase))
             calls.append(OperatorCall(part.name, (), (), {}, module, phase))
     name = root.get("name", path.stem)
+    _number(root, "parameters", path.name)
     graph = ModuleGraph(name=name, calls=tuple(calls), parameters=root.get("parameters", 0))
     return DescribedModel(graph, tuple(kernels))
 
@@ -81,7 +85,8 @@ def _loaded(path: Path) -> Mapping[str, Any]:
 
     try:
         found = yaml.safe_load(files.read_text(path))
-    except (yaml.YAMLError, RecursionError) as error:
+    # A ValueError: text that looks like a number or a date and is none.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"{path.name} is not YAML: {said}") from error
     if not isinstance(found, dict):
@@ -94,10 +99,17 @@ def _check(given: Mapping[Any, Any], known: Mapping[str, Any], where: str) -> No
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
             hint = f"nearest known: {near[0]}" if near else f"known: {', '.join(known)}"
-            raise InputError(f"{where}: unknown field {name!r}", hint=hint)
+            raise InputError(f"{where}: unknown field {_shown(name)}", hint=hint)
         if not isinstance(value, known[name]) or isinstance(value, bool):
             wanted = known[name] if isinstance(known[name], type) else float
-            raise InputError(f"{where}: {name} is {value!r}, not a {wanted.__name__}")
+            raise InputError(f"{where}: {name} is {_shown(value)}, not a {wanted.__name__}")
+
+
+def _shown(value: Any) -> str:
+    """A value in a message. YAML's aliases make values of any size, so its beginning."""
+    short = reprlib.Repr()
+    short.maxlevel = 2
+    return short.repr(value)
 
 
 def _required(given: Mapping[str, Any], name: str, where: str) -> Any:
@@ -109,18 +121,17 @@ def _required(given: Mapping[str, Any], name: str, where: str) -> Any:
 def _part(entry: Mapping[str, Any], dtype: str, where: str) -> KernelPart:
     kind = _required(entry, "op", where)
     if kind == _BYTES:
-        sizes = [float(_required(entry, name, where)) for name in ("read", "written")]
-        flops = entry.get("flops")
-        if min(*sizes, flops or 0.0) < 0:
-            raise InputError(f"{where}: read, written or flops is negative")
+        for name in ("read", "written"):
+            _required(entry, name, where)
+        sizes = [_number(entry, name, where) for name in ("read", "written")]
         rate = entry.get("dtype") or dtype or "fp32"
-        counted = None if flops is None else float(flops)
+        counted = _number(entry, "flops", where) if "flops" in entry else None
         name = entry.get("module") or _BYTES
         return KernelPart(name, UnknownOperator(name, rate, counted, *sizes))
     if kind not in OPS:
         known = ", ".join((*OPS, _BYTES))
         raise InputError(f"{where}: unknown op {kind!r}", hint=f"known: {known}")
-    options = {name: _text(value) for name, value in entry.get("set", {}).items()}
+    options = {str(name): _text(value, where) for name, value in entry.get("set", {}).items()}
     if dtype or "dtype" in entry:
         options["dtype"] = entry.get("dtype") or dtype
     try:
@@ -131,11 +142,22 @@ def _part(entry: Mapping[str, Any], dtype: str, where: str) -> KernelPart:
         raise InputError(f"{where}: {error.message}", hint=error.hint) from error
 
 
-def _text(value: Any) -> str:
+def _number(entry: Mapping[str, Any], name: str, where: str) -> float:
+    """0 where it is missing. Raises InputError for one that is negative, huge or NaN."""
+    value = entry.get(name, 0)
+    if not 0 <= value <= _LARGEST:
+        raise InputError(f"{where}: {name} must be from 0 to {_LARGEST:g}, not {value}")
+    return float(value)
+
+
+def _text(value: Any, where: str) -> str:
+    """A value of `set`: text, a number, a flag, or a list of those."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, list):
-        return ",".join(map(str, value))
+    if isinstance(value, list) and not any(isinstance(one, (list, dict)) for one in value):
+        return ",".join(_text(one, where) for one in value)
+    if not isinstance(value, (str, int, float)):
+        raise InputError(f"{where}: set has {_shown(value)}, not a number or text")
     return str(value)
 
 
