@@ -40,7 +40,7 @@ class FollowedBytes:
         """Whether the bytes that count as not written have their pattern: others were written by
         what does not mark them."""
         memory = (ctypes.c_uint8 * self.written.size).from_address(self.first)
-        values = np.frombuffer(memory, np.uint8)
+        values = np.frombuffer(memoryview(memory), np.uint8)
         pattern = np.resize(_PATTERN, values.size)
         return bool(((values == pattern) | (self.written != 0)).all())
 
@@ -57,7 +57,7 @@ class WrittenBytes:
     def add(self, first: int, size: int, alive: Callable[[], bool]) -> np.ndarray:
         """Fill new memory with the pattern and follow it. Returns its `written`, all 0."""
         memory = (ctypes.c_uint8 * size).from_address(first)
-        np.frombuffer(memory, np.uint8)[:] = np.resize(_PATTERN, size)
+        np.frombuffer(memoryview(memory), np.uint8)[:] = np.resize(_PATTERN, size)
         found = FollowedBytes(first, np.zeros(size, np.uint8), alive)
         self._known[first] = found
         return found.written
