@@ -46,9 +46,10 @@ A chip, a library, a source (a repository) or a third of the models (files of mo
 programs) is removed from the measurements, the coefficients are fitted again, and what was removed
 is predicted: what an error is for a chip, a library or a model that nobody measured. Coefficients
 of a removed chip get the values of an unknown chip, or what facts say (`calibration/priors.py`);
-those of a removed library the middle of the others, or a guess from its code. *In interval* is the
-share of measured times in an interval from residuals without those of the group; *width* is
-high / low.
+those of a removed library the middle of the others, or a guess from its code. What facts say for
+the H100 was chosen by someone who had seen its measurements: its errors are not those of an unknown
+chip. *In interval* is the share of measured times in an interval from residuals without those of
+the group; *width* is high / low.
 """
 _NEAREST: Final = """\
 Of the models that were left out. *Nearest* is the median error of the measured time of the nearest
