@@ -12,6 +12,7 @@ import numpy as np
 
 from calibration.cells import Cell, LeftOutTable
 from calibration.residuals import GroupCoverage
+from wavecast import wording
 from wavecast.model.intervals import COVERAGE
 from wavecast.report.accuracy import SCORES, markdown_table
 from wavecast.report.units import UNKNOWN, count
@@ -102,10 +103,10 @@ def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[s
 
 def _kept(known: LeftOutTable) -> str:
     """A sentence on the experiments for which nothing was calibrated again."""
-    number = sum(" without " in name for name in known.notes)
+    number = wording.count(sum(" without " in name for name in known.notes), "experiment")
     return (
-        f"In {number} experiments the coefficients were kept, or nothing was left to fit: their "
-        "errors are those of the fit, without what only the left-out group told of "
+        f"In {number} the coefficients were kept, or nothing was left to "
+        "fit: the errors are those of the fit, without what only the left-out group told of "
         "(the end of this part lists them)."
     )
 
