@@ -37,6 +37,7 @@ class KnownAccess:
     touched: int | None = None
     ways: float | None = None
     offsets: tuple[int | None, ...] | None = (0, 128)
+    lanes: int | None = 64
     width: int = 4
 
     def lines(self, line_bytes: int) -> int | None:

@@ -94,7 +94,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (("store", "import", "deep.jsonl"), "in no known format"),
         (("store", "import", "records.json"), "in no known format"),
         (("store", "import", "long.csv"), "in no known format"),
-        (("store", "import", "long.csv", "--format", "rocprofv3"), "rocprofv3"),
+        (("store", "import", "long.csv", "--format", "rocprofv3"), "holds no kernel times"),
         (("ops", "--survey", "deep.json"), "nested too deeply"),
         ((*RUN, "--max-instructions", "9" * 30), "--max-instructions"),
         ((*RUN, "--threads", "1000000"), "--threads"),

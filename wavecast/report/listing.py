@@ -51,6 +51,17 @@ class Listing:
     files: tuple[SourceFile, ...]
     targets: tuple[dict[str, Any], ...]
 
+    def index_of(self, location: SourceLocation | None) -> int | None:
+        """The panel's line for a location in the kernel's own body, None when it shows none."""
+        if location is None:
+            return None
+        outer = location.outermost
+        for file in self.files:
+            for line in file.lines:
+                if line.line == outer.line and source.same_file(line.file, outer.file):
+                    return line.index
+        return None
+
 
 def build(explanations: Sequence[Explanation]) -> Listing:
     """The listing of one launch, given its explanations on every device."""

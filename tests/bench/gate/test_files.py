@@ -104,7 +104,7 @@ def test_arch_of_all_verbs(tmp_path: Path) -> None:
         (GATE + "subjects = []\n", "names no subjects"),
         (GATE + 'subject = ["softmax"]\n', "'subject' .*nearest known: subjects"),
         (GATE + "subjects = [3]\n", "must be a table"),
-        (GATE + "subjects = [{ axes = {} }]\n", "one operator, function or script"),
+        (GATE + "subjects = [{ axes = {} }]\n", "one operator, function, script or profile"),
         (GATE + 'subjects = [{ operator = "a", axis = {} }]\n', "'axis' .*nearest known: axes"),
         (GATE + 'subjects = [{ script = "no.py" }]\n', "no such script"),
         (GATE + 'subjects = [{ operator = "a", axes = { n = [] } }]\n', "axis n has no values"),
