@@ -78,7 +78,10 @@ def test_another_chip_keeps_the_ratio_of_measured_to_predicted() -> None:
     assert [one.basis for one in moved.operators] == [RatioBasis.PREDICTED, RatioBasis.CATEGORY]
     assert moved.seconds == pytest.approx(110e-6 * ratio)
     widths = [math.log(one.high / one.low) / 2 for one in (here.known[0], there.known[0])]
-    factor = math.exp(math.hypot(*widths))  # chips err independently
+    # Chips err independently, and one operator says little of the others of its category.
+    others = 1.2816 * moved.operators[1].deviation
+    assert others > math.hypot(*widths)
+    factor = math.exp((100 * math.hypot(*widths) + 10 * others) / 110)
     assert (moved.seconds / moved.low, moved.high / moved.seconds) == pytest.approx((factor,) * 2)
 
 
