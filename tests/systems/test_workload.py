@@ -45,8 +45,11 @@ def test_traces_of_both_formats(tmp_path) -> None:
     (tmp_path / "a.csv").write_text(text)
     rows = [{"arrival": 2, "in": 50, "out": 9}, {"arrival": 4, "in": 100, "out": 7}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = [read_trace(tmp_path / name) for name in ("a.csv", "a.jsonl")]
-    assert found[0] == found[1]
+    long = "y" * 140_000  # more than the csv module takes by default
+    text = f"Timestamp,input,output,text\n3.5,100,7,{long}\n1.5,50,9,\n"
+    (tmp_path / "long.csv").write_text(text)
+    found = [read_trace(tmp_path / name) for name in ("a.csv", "a.jsonl", "long.csv")]
+    assert found[0] == found[1] == found[2]
     assert found[0].arrivals == (0.0, 2.0)
     assert found[0].prompts == (50, 100)
     load = Load(50, 9, trace=found[0])
@@ -66,7 +69,6 @@ def test_traces_of_both_formats(tmp_path) -> None:
         ('{"arrival": true, "input": 1, "output": 1}\n', "arrival of request 1 is True"),
         (f'{{"arrival": 1, "input": {"9" * 400}, "output": 1}}\n', "not a finite number"),
         (f'{{"arrival": {"[" * 100_000}\n', "nested too deeply"),
-        (f"arrival,input,output,x\n1,1,1,{'y' * 140_000}\n", "field larger than field limit"),
         ("arrival,input,output\nnan,2,3\n", "arrival of request 1 is nan"),
         ("arrival,input,output\n1,0,3\n", "request 1 of the trace has"),
         ("{}\n[1]\n", "request 1 has no arrival"),

@@ -6,7 +6,6 @@ and a trace at the times it gives.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -162,9 +161,10 @@ def read_trace(path: Path) -> RequestTrace:
         if lines and lines[0].lstrip().startswith("{"):
             found = map(files.parse_json, lines)
         else:
-            found = csv.DictReader(lines)
+            header, *cells = files.csv_rows(lines) if lines else [[]]
+            found = (dict(zip(header, row, strict=False)) for row in cells)
         rows = sorted(_row(row, number) for number, row in enumerate(found, 1))
-    except (ValueError, csv.Error) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
     first = rows[0][0] if rows else 0.0
     return RequestTrace(
