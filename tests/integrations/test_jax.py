@@ -17,20 +17,19 @@ pytest.importorskip("triton", reason="needs Triton")
 import jax.numpy as jnp  # noqa: E402
 
 import wavecast.jax as wj  # noqa: E402
+from tests.integrations.framework_calls import inputs_of, listed  # noqa: E402
 from wavecast import device as emulated  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 from wavecast.integrations.host_calls import arrays  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 def given(name: str, sizes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Arguments of an operator, indices in 32 bits: JAX has no others by default."""
-    operator = ops.operator(name)
-    inputs = operator.inputs(Make(seed=1), **(sizes or operator.cases[0]))
+    inputs = inputs_of(name, sizes)
     return {
         name: one.int() if isinstance(one, torch.Tensor) and one.dtype is torch.int64 else one
         for name, one in inputs.items()
@@ -43,12 +42,6 @@ def in_jax(inputs: Mapping[str, Any]) -> dict[str, Any]:
         name: jnp.asarray(arrays.array(one)) if isinstance(one, torch.Tensor) else one
         for name, one in inputs.items()
     }
-
-
-def listed(found: Any) -> list[Any]:
-    if found is None:
-        return []
-    return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
 def same(got: Any, expected: Any) -> None:

@@ -19,23 +19,17 @@ pytest.importorskip("triton", reason="needs Triton")
 import wavecast.tensorflow as wt  # noqa: E402  isort: skip
 import tensorflow as tf  # noqa: E402
 
+from tests.integrations.framework_calls import inputs_of, listed  # noqa: E402
 from wavecast import device as emulated  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 from wavecast.integrations.host_calls import arrays  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 MISSING = ("float8_e4m3fnuz", "float8_e5m2fnuz")
 """Dtypes that TensorFlow has not."""
-
-
-def given(name: str, sizes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Arguments of an operator."""
-    operator = ops.operator(name)
-    return operator.inputs(Make(seed=1), **(sizes or operator.cases[0]))
 
 
 def in_tensorflow(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,12 +38,6 @@ def in_tensorflow(inputs: Mapping[str, Any]) -> dict[str, Any]:
         name: tf.convert_to_tensor(arrays.array(one)) if isinstance(one, torch.Tensor) else one
         for name, one in inputs.items()
     }
-
-
-def listed(found: Any) -> list[Any]:
-    if found is None:
-        return []
-    return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
 def same(got: Any, expected: Any) -> None:
@@ -61,7 +49,7 @@ def same(got: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("name", wt.names())
 def test_every_operator_gives_what_it_gives_in_pytorch(name: str) -> None:
-    inputs = given(name)
+    inputs = inputs_of(name)
     if any(str(one) in MISSING for one in map(_dtype_name, inputs.values())):
         pytest.skip("TensorFlow has no fnuz dtypes")
     got = listed(getattr(wt, name)(**in_tensorflow(inputs)))
@@ -80,7 +68,7 @@ def _dtype_name(value: Any) -> str:
 @pytest.mark.parametrize("name", ["rms_norm", "softmax", "kv_cache_write"])
 @pytest.mark.parametrize("target", ["gfx942", "gfx1201"])
 def test_traced_calls_execute_machine_code(name: str, target: str) -> None:
-    inputs = given(name)
+    inputs = inputs_of(name)
     tensors = in_tensorflow(inputs)
     with wt.device(target):
         got = listed(tf.function(lambda: getattr(wt, name)(**tensors))())
@@ -113,7 +101,7 @@ def test_gradients_are_those_of_pytorch(target: str, traced: bool) -> None:
 
 
 def test_arguments_without_a_gradient_have_none() -> None:
-    inputs = in_tensorflow(given("cross_entropy"))
+    inputs = in_tensorflow(inputs_of("cross_entropy"))
     logits = inputs.pop("logits")
     with tf.GradientTape() as tape:
         tape.watch([logits, inputs["targets"]])

@@ -1,8 +1,13 @@
-"""Modules that are imported as soon as a program imports one of an optional library."""
+"""Modules that are imported as soon as a program imports one of an optional library.
+
+They use interfaces that not every version of the library has. Where one is missing, the program's
+import succeeds and a warning says what does not work.
+"""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -60,7 +65,14 @@ class _Finder:
 def _followed(execute: Callable[[ModuleType], None], then: str) -> Callable[[ModuleType], None]:
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        import_module(then)
+        try:
+            import_module(then)
+        except (ImportError, AttributeError) as error:
+            warnings.warn(
+                f"{then} does not work with this version of {module.__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     return exec_module
 

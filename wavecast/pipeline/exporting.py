@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wavecast.arch import Device
-from wavecast.compile.call_plan import Buffer, CallPlan
-from wavecast.errors import UsageError, WavecastError
+from wavecast.compile.call_plan import CallPlan
+from wavecast.errors import UsageError
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.pipeline.library import launched
 from wavecast.pipeline.result import Explanation
@@ -50,7 +50,7 @@ def export(operator: Operator, sizes: Sizes, devices: Sequence[Device]) -> tuple
         plan = record_call(operator, sizes, device)
         explained = {
             (one.code.digest, one.launch.grid): one
-            for one in _explained(operator, sizes, device)
+            for one in launched(operator, sizes, device)
             if one.launch is not None
         }
         launches = [step.launch for step in plan.kernels]
@@ -59,9 +59,9 @@ def export(operator: Operator, sizes: Sizes, devices: Sequence[Device]) -> tuple
                 plan, tuple(explained.get((one.code.digest, one.grid)) for one in launches)
             )
         )
-    first = _interface(found[0].plan)
+    first = found[0].plan.interface
     for one in found[1:]:
-        if _interface(one.plan) != first:
+        if one.plan.interface != first:
             raise UsageError(
                 f"{operator.name} has other tensors on {one.plan.device} than on "
                 f"{found[0].plan.device}; export them one by one"
@@ -80,17 +80,6 @@ def _check(operator: Operator, devices: Sequence[Device]) -> None:
         if operator.targets and device.target not in operator.targets:
             known = ", ".join(operator.targets)
             raise UsageError(f"{operator.name} runs on {known}, not on {device.target}")
-
-
-def _explained(operator: Operator, sizes: Sizes, device: Device) -> list[Explanation]:
-    try:
-        return launched(operator, sizes, device)
-    except WavecastError:
-        return []
-
-
-def _interface(plan: CallPlan) -> tuple[Buffer, ...]:
-    return plan.interface
 
 
 __all__ = ["ExportedCall", "export"]

@@ -24,12 +24,12 @@ _TORCH: Final = {
     np.dtype(getattr(ml_dtypes, name, None) or name): getattr(torch, name) for name in _NAMES
 }
 _NUMPY: Final = {theirs: ours for ours, theirs in _TORCH.items()}
-_UNSIGNED: Final = {1: torch.uint8, 2: torch.int16}
+_BITS: Final = {1: torch.uint8, 2: torch.int16}
 """Dtypes of equal size that both know, for those that numpy has only by `ml_dtypes`."""
 
 
 def torch_dtype(dtype: Any) -> torch.dtype:
-    """The dtype of PyTorch. Raises UsageError for one that it has not."""
+    """The dtype in PyTorch. Raises UsageError for a dtype that PyTorch does not have."""
     found = _TORCH.get(np.dtype(dtype))
     if found is None:
         raise UsageError(f"PyTorch has no dtype {np.dtype(dtype).name}")
@@ -37,7 +37,7 @@ def torch_dtype(dtype: Any) -> torch.dtype:
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
-    """The dtype of numpy. Raises UsageError for one that it has not."""
+    """The dtype in numpy. Raises UsageError for a dtype that numpy does not have."""
     found = _NUMPY.get(dtype)
     if found is None:
         raise UsageError(f"numpy has no dtype {dtype}")
@@ -49,7 +49,7 @@ def tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
     array = np.require(array, requirements=("C", "W"))
     if array.dtype.isbuiltin == 1:
         return torch.from_numpy(array)
-    bits = _UNSIGNED[array.dtype.itemsize]
+    bits = _BITS[array.dtype.itemsize]
     return torch.from_numpy(array.view(numpy_dtype(bits))).view(torch_dtype(array.dtype))
 
 
@@ -59,7 +59,7 @@ def array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     dtype = numpy_dtype(tensor.dtype)
     if dtype.isbuiltin == 1:
         return tensor.numpy()
-    return tensor.view(_UNSIGNED[tensor.element_size()]).numpy().view(dtype)
+    return tensor.view(_BITS[tensor.element_size()]).numpy().view(dtype)
 
 
 __all__ = ["array", "numpy_dtype", "tensor", "torch_dtype"]

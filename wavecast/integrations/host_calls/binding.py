@@ -40,12 +40,12 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def signature(operator: Operator | str) -> tuple[inspect.Signature, tuple[str, ...]]:
+def signature(name: str) -> tuple[inspect.Signature, tuple[str, ...]]:
     """The parameters of an operator by its name, and those of them that are tensors. Raises
     UsageError for an operator of lists of tensors."""
-    found = registry.operator(operator) if isinstance(operator, str) else operator
+    found = registry.operator(name)
     if _has_lists(found):
-        raise UsageError(f"{found.name} takes lists of tensors; only wavecast.ops has it")
+        raise UsageError(f"{name} takes lists of tensors; only wavecast.ops has it")
     parameters = inspect.signature(found.call, eval_str=True)
     tensors = (n for n, one in parameters.parameters.items() if "Tensor" in str(one.annotation))
     return parameters, tuple(tensors)

@@ -1,0 +1,22 @@
+"""Calls of operators for tests of other frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from wavecast import ops
+from wavecast.kernels.inputs import Make
+
+
+def inputs_of(name: str, sizes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Arguments of an operator, by default of its first case."""
+    operator = ops.operator(name)
+    return operator.inputs(Make(seed=1), **(sizes or operator.cases[0]))
+
+
+def listed(found: Any) -> list[Any]:
+    """What a call returns, as a list of arrays."""
+    if found is None:
+        return []
+    return list(found) if isinstance(found, (tuple, list)) else [found]
