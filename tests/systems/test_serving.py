@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from wavecast.errors import UsageError
 from wavecast.systems.serving import Load, serve
+from wavecast.systems.step import StepModel
+
+
+def polling(model: StepModel, poll: int) -> StepModel:
+    """The model of an engine that looks for requests every `poll` steps."""
+    engine = replace(model.builder.engine, poll=poll)
+    return StepModel(replace(model.builder, engine=engine), model.device)
 
 
 def test_weights_take_their_bytes(ready) -> None:
@@ -82,6 +91,15 @@ def test_an_open_loop_waits_for_requests(ready) -> None:
     fast = serve(model.model, model.memory, Load(256, 64, rate=1000, requests=40))
     assert fast.running > slow.running
     assert fast.ttft.mean > slow.ttft.mean
+
+
+def test_times_between_tokens_are_those_of_every_step(ready) -> None:
+    """A run with more steps than the first array of times has rows."""
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8")
+    load = Load(16, 3001, concurrency=1, requests=2, shortest=1)
+    served = serve(polling(model.model, 2), model.memory, load)
+    assert served.steps == 2 * 3001
+    assert served.itl.mean == pytest.approx(served.tpot.mean, rel=1e-9)
 
 
 def test_runs_are_deterministic(ready) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,13 +15,24 @@ from wavecast.systems.step import StepModel
 
 
 @pytest.mark.parametrize(("acceptance", "length"), [(0.0, 1.0), (0.5, 1.875), (1.0, 4.0)])
-def test_accepted_tokens_are_those_before_the_first_disagreement(acceptance, length) -> None:
-    drafted = Speculation("mtp", 3, acceptance, 0.0)
-    random = np.random.default_rng(0)
-    found = drafted.accepted(random, np.full(20000, acceptance))
-    assert drafted.length == length
-    assert found.mean() == pytest.approx(length, rel=0.02)
-    assert set(found) <= {1, 2, 3, 4}
+def test_accepted_tokens_are_those_before_the_first_disagreement(ready, acceptance, length) -> None:
+    assert Speculation("mtp", 3, acceptance).length == length
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8")
+    load = Load(16, 4001, concurrency=1, requests=3, shortest=1)
+    served = serve(with_draft(model.model, "ngram:3", acceptance), model.memory, load)
+    # Three steps are prefills, each with a token.
+    assert 3 * 4000 / (served.steps - 3) == pytest.approx(length, rel=0.02)
+
+
+def test_accepted_tokens_depend_on_the_request_and_its_position_only(ready) -> None:
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8")
+    drafted = with_draft(model.model, "ngram:3", 0.7)
+    load = Load(16, 500, concurrency=1, requests=8, shortest=1)
+    steps = serve(drafted, model.memory, load).steps
+    slower = replace(drafted.builder, engine=replace(drafted.builder.engine, host_step=0.01))
+    changed = StepModel(slower, drafted.device, speculation=drafted.speculation)
+    changed.prices = drafted.prices
+    assert serve(changed, model.memory, load).steps == steps
 
 
 def test_requests_differ() -> None:

@@ -36,10 +36,6 @@ class Disaggregation:
         """Of both kinds."""
         return self.prefill + self.decode
 
-    def seconds(self, size: float) -> float:
-        """To move `size` bytes of every GPU."""
-        return SETUP + size / self.bandwidth
-
     def __str__(self) -> str:
         return f"{self.prefill}p{self.decode}d"
 

@@ -1,13 +1,11 @@
 """Serving: requests that arrive, wait, are prefilled and decoded, step by step.
 
-`instances.Instance` chooses the steps of one engine. A client sends requests, a process of the
-server takes them apart one after the other, and events are handled in the order of time. With
+`event_loop` simulates, as compiled code; `scheduler` chooses the steps of one engine. With
 `Disaggregation`, some instances prefill and others decode.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import dataclass
 from typing import Final
@@ -16,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wavecast.errors import UsageError
-from wavecast.systems.disaggregation import Disaggregation
-from wavecast.systems.instances import Instance, Requests
+from wavecast.systems.disaggregation import SETUP, Disaggregation
+from wavecast.systems.event_loop import ENDED, GROW, run
 from wavecast.systems.memory import MemoryUse
+from wavecast.systems.serving_state import ServingState, empty_state
 from wavecast.systems.step import StepModel
 from wavecast.systems.workload import Load
 
-_ARRIVED, _STEPPED, _MOVED = range(3)
 _QUANTILES: Final = (0.5, 0.9, 0.99)
 
 
@@ -63,137 +61,89 @@ class Served:
         return self.output_tokens / self.seconds
 
 
-class _Run:
-    """The state of a simulation: events by time, instances, and the client."""
-
-    def __init__(
-        self, model: StepModel, memory: MemoryUse, load: Load, pools: Disaggregation | None
-    ) -> None:
-        self.load, self.pools, self.engine = load, pools, model.builder.engine
-        self.arrival, prompts, outputs = load.drawn()
-        parallel = model.builder.parallel
-        ranks = parallel.tensor if parallel.attention_data else 1
-        random = np.random.default_rng([load.seed, 1])
-        self.requests = Requests(prompts, outputs, load.prefix, model.speculation, random)
-        self._check(memory, ranks)
-        self.first, self.end = np.zeros(prompts.size), np.zeros(prompts.size)
-
-        def instances(count: int, *, prefills: bool, decodes: bool) -> list[Instance]:
-            return [
-                Instance(model, memory, ranks, self.requests, prefills=prefills, decodes=decodes)
-                for _ in range(count)
-            ]
-
-        if pools is None:
-            self.entry = self.decoders = instances(1, prefills=True, decodes=True)
-            self.all = self.entry
-        else:
-            self.entry = instances(pools.prefill, prefills=True, decodes=False)
-            self.decoders = instances(pools.decode, prefills=False, decodes=True)
-            self.all = self.entry + self.decoders
-        self.token = memory.token
-        self.events: list[tuple[float, int, int, int]] = []
-        self.order = self.sent = self.ended = 0
-        self.server_free = self.now = 0.0
-
-    def _check(self, memory: MemoryUse, ranks: int) -> None:
-        needed = (self.requests.need + self.requests.outputs).max()
-        if needed * memory.token + memory.sequence > memory.pool * ranks:
-            number = int((self.requests.need + self.requests.outputs).argmax())
-            tokens = int(self.requests.prompts[number] + self.requests.outputs[number])
-            raise UsageError(
-                f"a request of {tokens:,} tokens does not fit: the cache holds "
-                f"{max(0, int(memory.pool * ranks / max(1.0, memory.token))):,}"
-            )
-
-    def run(self) -> Served:
-        """Until every request has its tokens."""
-        count = self.arrival.size
-        first = min(count, self.load.concurrency) if self.load.concurrency else count
-        for _ in range(first):
-            self._send(float(self.arrival[self.sent]))
-        while self.ended < count:
-            self.now, _, kind, index = heapq.heappop(self.events)
-            if kind == _ARRIVED:
-                self._route(self.entry, index)
-            elif kind == _MOVED:
-                self.first[index] = self.now
-                self._route(self.decoders, index)
-            else:
-                self._stepped(self.all[index])
-        return self._result()
-
-    def _push(self, time: float, kind: int, index: int) -> None:
-        self.order += 1
-        heapq.heappush(self.events, (time, self.order, kind, index))
-
-    def _send(self, time: float) -> None:
-        """The client sends the next request; one process of the server reads it."""
-        number, engine = self.sent, self.engine
-        self.sent += 1
-        self.arrival[number] = time
-        prompt = int(self.requests.prompts[number])
-        begin = max(time, self.server_free)
-        self.server_free = begin + engine.admission + engine.tokenise * prompt
-        self._push(self.server_free + engine.request, _ARRIVED, number)
-
-    def _route(self, instances: list[Instance], number: int) -> None:
-        """To the instance with the least to do."""
-        chosen = min(instances, key=lambda instance: instance.load)
-        chosen.receive(number)
-        if not chosen.busy:
-            self._start(chosen)
-
-    def _start(self, instance: Instance) -> None:
-        horizon = self.events[0][0] if self.events else math.inf
-        end = instance.begin(self.now, horizon)
-        if end is not None:
-            self._push(end, _STEPPED, self.all.index(instance))
-
-    def _stepped(self, instance: Instance) -> None:
-        outcome = instance.finish(self.now)
-        self.first[outcome.first] = self.now
-        for number in outcome.prefilled:
-            assert self.pools is not None
-            size = self.token * int(self.requests.prompts[number])
-            self._push(self.now + self.pools.seconds(size), _MOVED, number)
-        for number in outcome.ended:
-            self.end[number] = self.now
-            self.ended += 1
-            if self.load.concurrency and self.sent < self.arrival.size:
-                self._send(self.now)
-        self._start(instance)
-
-    def _result(self) -> Served:
-        outputs = self.requests.outputs
-        several = outputs > 1
-        tpot = (self.end - self.first)[several] / (outputs[several] - 1)
-        start = float(self.arrival.min())
-        seconds = self.now - start
-        busy = sum(instance.seconds for instance in self.all)
-        prefills = sum(instance.prefill_seconds for instance in self.all)
-        gaps = np.concatenate([np.asarray(i.gaps).reshape(-1, 2) for i in self.decoders])
-        return Served(
-            ttft=_latencies(self.first - self.arrival),
-            tpot=_latencies(tpot if tpot.size else np.zeros(1)),
-            itl=_weighted(gaps[:, 0], gaps[:, 1]) if len(gaps) else _latencies(np.zeros(1)),
-            end_to_end=_latencies(self.end - self.arrival),
-            seconds=seconds,
-            prompt_tokens=int(self.requests.prompts.sum()),
-            output_tokens=int(outputs.sum()),
-            requests=outputs.size,
-            steps=sum(instance.steps for instance in self.all),
-            running=max(instance.most for instance in self.decoders),
-            prefill_share=prefills / busy,
-            preemptions=sum(instance.preemptions for instance in self.all),
-        )
-
-
 def serve(
     model: StepModel, memory: MemoryUse, load: Load, pools: Disaggregation | None = None
 ) -> Served:
     """Simulate a load. Raises UsageError where not even one request fits the memory."""
-    return _Run(model, memory, load, pools).run()
+    state = _state(model, memory, load, pools)
+    while (why := run(state, model.grids)) != ENDED:
+        if why == GROW:
+            state = state._replace(gaps=np.concatenate([state.gaps, np.zeros_like(state.gaps)]))
+        else:
+            model.fill()
+    return _result(state)
+
+
+def _state(
+    model: StepModel, memory: MemoryUse, load: Load, pools: Disaggregation | None
+) -> ServingState:
+    """Before the first event. With data-parallel attention, a sequence is cached by one of the
+    ranks."""
+    arrivals, prompts, outputs = load.drawn()
+    parallel, speculation = model.builder.parallel, model.speculation
+    ranks = parallel.tensor if parallel.attention_data else 1
+    state = empty_state(model.builder.engine, prompts.size, pools.instances if pools else 1)
+    requests, instances = state.requests, state.instances
+    requests["arrival"], requests["prompt"], requests["output"] = arrivals, prompts, outputs
+    requests["hits"] = np.floor(load.prefix * prompts).astype(np.int64)
+    requests["need"] = prompts - requests["hits"]
+    if speculation:
+        random = np.random.default_rng([load.seed, 1])
+        requests["acceptance"] = speculation.drawn(random, prompts.size)
+    _check(memory, ranks, requests)
+
+    instances["pool"] = memory.pool * ranks - memory.token * float(requests["hits"].max())
+    entries = pools.prefill if pools else 1
+    instances["prefills"], instances["decodes"] = 1, pools is None
+    if pools:
+        instances["prefills"][entries:], instances["decodes"][entries:] = 0, 1
+    for name, value in (
+        ("concurrency", load.concurrency),
+        ("drafted", speculation.tokens if speculation else 0),
+        ("entries", entries),
+        ("first_decoder", entries if pools else 0),
+        ("seed", load.seed),
+        ("token", memory.token),
+        ("sequence", memory.sequence),
+        ("setup", SETUP),
+        ("bandwidth", pools.bandwidth if pools else math.inf),
+    ):
+        state.load[name] = value
+    return state
+
+
+def _check(memory: MemoryUse, ranks: int, requests: NDArray[np.void]) -> None:
+    needed = requests["need"] + requests["output"]
+    number = int(needed.argmax())
+    if needed[number] * memory.token + memory.sequence > memory.pool * ranks:
+        tokens = int(requests["prompt"][number] + requests["output"][number])
+        raise UsageError(
+            f"a request of {tokens:,} tokens does not fit: the cache holds "
+            f"{max(0, int(memory.pool * ranks / max(1.0, memory.token))):,}"
+        )
+
+
+def _result(state: ServingState) -> Served:
+    requests, instances, client = state.requests, state.instances, state.client[0]
+    outputs, first, arrival = requests["output"], requests["first"], requests["arrival"]
+    several = outputs > 1
+    tpot = (requests["end"] - first)[several] / (outputs[several] - 1)
+    gaps = state.gaps[: client["gaps"]]
+    decoders = instances[int(state.load["first_decoder"][0]) :]
+    return Served(
+        ttft=_latencies(first - arrival),
+        tpot=_latencies(tpot if tpot.size else np.zeros(1)),
+        itl=_weighted(gaps[:, 0], gaps[:, 1]) if len(gaps) else _latencies(np.zeros(1)),
+        end_to_end=_latencies(requests["end"] - arrival),
+        seconds=float(client["now"] - arrival.min()),
+        prompt_tokens=int(requests["prompt"].sum()),
+        output_tokens=int(outputs.sum()),
+        requests=outputs.size,
+        steps=int(instances["steps"].sum()),
+        running=int(decoders["most"].max()),
+        prefill_share=float(instances["prefill_seconds"].sum() / instances["seconds"].sum()),
+        preemptions=int(instances["preemptions"].sum()),
+    )
 
 
 def _latencies(values: NDArray[np.float64]) -> Latencies:

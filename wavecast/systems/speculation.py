@@ -83,13 +83,6 @@ class Speculation:
         weight = max(most / variance - 1, 0.1)
         return random.beta(mean * weight, (1 - mean) * weight, count)
 
-    def accepted(
-        self, random: np.random.Generator, acceptance: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Tokens that a step yields for requests with these acceptances, same shape."""
-        agreed = random.random((self.tokens, acceptance.size)) < acceptance
-        return 1 + np.logical_and.accumulate(agreed, axis=0).sum(axis=0)
-
 
 def speculation(text: str, acceptance: float | None = None, workload: str = "") -> Speculation:
     """`mtp:3` or `eagle:5` with an acceptance, else that of a class of workload. Raises UsageError

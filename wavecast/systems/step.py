@@ -1,28 +1,35 @@
 """The time of a step: its kernels on the device, and what the host adds.
 
-Kernels outside of attention depend on the number of tokens, those of attention on sequences and
-their context. Both parts are predicted on a grid of powers of two and interpolated on logarithmic
-scales, so that a simulation of thousands of steps asks for few predictions.
+A simulation of thousands of steps takes their times from a grid of sizes (`step_grid`), so that it
+asks for few predictions.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+
+import numpy as np
 
 from wavecast.arch import Device
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, ModelArchitecture
 from wavecast.systems.graph import Builder, Node, Step, head_nodes, layer_nodes
 from wavecast.systems.pricing import Priced, Prices
+from wavecast.systems.serving_state import engine_record
 from wavecast.systems.speculation import Speculation
-
-_FINE: Final = 2
-"""Points of the grid per factor of two."""
-_COARSE: Final = 1
-"""The same for what times are nearly proportional to, or depend on little."""
+from wavecast.systems.step_grid import (
+    DECODE,
+    HEAD,
+    ROWS,
+    SIZES,
+    GridCells,
+    StepGrids,
+    captured,
+    grid_time,
+    total_seconds,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +72,7 @@ class StepModel:
     speculation: Speculation | None = field(default=None, kw_only=True)
     prices: Prices = field(init=False)
     draft: StepModel | None = field(default=None, init=False)
-    _rows: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
-    _mixer: dict[Step, tuple[float, int]] = field(default_factory=dict, init=False)
-    _head: dict[int, tuple[float, int]] = field(default_factory=dict, init=False)
+    grids: StepGrids = field(init=False)
 
     def __post_init__(self) -> None:
         self.prices = Prices(self.device, self.scale)
@@ -76,6 +81,17 @@ class StepModel:
             builder = replace(self.builder, architecture=architecture)
             self.draft = StepModel(builder, self.device)
             self.draft.prices = self.prices
+        drafted = self.speculation.tokens if self.speculation else 0
+        empty = GridCells.empty
+        own = empty()
+        self.grids = StepGrids(
+            own,
+            empty() if self.draft else own,
+            SIZES,
+            drafted,
+            int(self.draft is not None),
+            np.zeros(5, np.int64),
+        )
 
     def kernels(self, step: Step) -> list[LayerKernel]:
         """Every kernel of a step, priced at its very sizes."""
@@ -98,14 +114,18 @@ class StepModel:
             below[module] += (priced.seconds - priced.low) * kernel.count
             above[module] += (priced.high - priced.seconds) * kernel.count
         count = sum(kernel.count for kernel in found)
-        device = sum(modules.values()) + self._gaps(step, count)
+        own = sum(modules.values())
+        gaps = self.builder.engine.gap * count if self._captured(step) else 0.0
+        device = own + gaps
         # Errors of one module are those of one predictor: they add up. Modules err independently.
         return StepTime(
             device=device,
             low=device - math.hypot(*below.values()),
             high=device + math.hypot(*above.values()),
             host=self.host(step, count),
-            seconds=self._total(step, device, count),
+            seconds=total_seconds.__wrapped__(
+                self.builder.engine, self._captured(step), step.sequences, own, count
+            ),
             kernels=count,
             modules=dict(modules),
         )
@@ -115,58 +135,23 @@ class StepModel:
     ) -> float:
         """The time of a step from the grid. `tokens` and `before` are means over the chunks. A
         captured graph computes as many sequences as it was captured for."""
-        queries = 1 + self.speculation.tokens if self.speculation and decode else 1
-        step = Step(decode, int(context), chunks, int(tokens), int(before), queries)
-        device, count = self._device(step, context, tokens, before)
-        if self.draft and self.speculation and decode:
-            # One pass per drafted token; the first one also reads what was just accepted.
-            drafted = replace(step, chunks=0, tokens=0, before=0, queries=1)
-            each, _ = self.draft._device(drafted, context, 0.0, 0.0)
-            device += self.speculation.tokens * each
-        return self._total(step, device + self._gaps(step, round(count)), round(count))
-
-    def _device(
-        self, step: Step, context: float, tokens: float, before: float
-    ) -> tuple[float, float]:
-        """Seconds and number of the kernels of a step, from the grid."""
-        decode, chunks, queries = step.decode, step.chunks, step.queries
-        padded = self.builder.engine.padded(decode) if not chunks else decode
-        device, count = _interpolated(self._rows_at, max(1.0, padded * queries + chunks * tokens))
-        more, kernels = _interpolated(self._head_at, max(1.0, padded * queries + chunks))
-        device, count = device + more, count + kernels
-        if decode:
-            more, kernels = self._decode(decode, context, queries)
-            device, count = device + more, count + kernels
-        if chunks:
-            more, kernels = self._prefill(chunks, tokens, before)
-            device, count = device + more, count + kernels
-        return device, count
+        found = np.full(1, np.nan)
+        step = np.array([decode, context, chunks, tokens, before], np.float64)
+        engine, sizes = engine_record(self.builder.engine)
+        while np.isnan(found[0]):
+            grid_time(engine, sizes, self.grids, step, found)
+            if np.isnan(found[0]):
+                self.fill()
+        return float(found[0])
 
     def host(self, step: Step, kernels: int) -> float:
         """Seconds of the host for a step."""
         engine = self.builder.engine
         seconds = engine.host_step + engine.host_sequence * step.sequences
-        return seconds + self._launches(step, kernels)
+        return seconds if self._captured(step) else seconds + engine.launch * kernels
 
     def _captured(self, step: Step) -> bool:
-        """Whether a step is a graph: no chunk of a prompt, and not more sequences than captured."""
-        engine = self.builder.engine
-        return engine.graphs and not step.chunks and step.decode <= engine.captured
-
-    def _launches(self, step: Step, kernels: int) -> float:
-        """Seconds of the host for the launches that no graph contains."""
-        return 0.0 if self._captured(step) else self.builder.engine.launch * kernels
-
-    def _gaps(self, step: Step, kernels: int) -> float:
-        return self.builder.engine.gap * kernels if self._captured(step) else 0.0
-
-    def _total(self, step: Step, device: float, kernels: int) -> float:
-        engine = self.builder.engine
-        launches = self._launches(step, kernels)
-        host = engine.host_step + engine.host_sequence * step.sequences
-        if engine.asynchronous:
-            return max(device, launches + host)
-        return max(device, launches) + host
+        return captured.__wrapped__(self.builder.engine, step.decode, step.chunks)
 
     # --- the grid ------------------------------------------------------------------------------
 
@@ -185,45 +170,30 @@ class StepModel:
             if (node.module == "attention") == attention
         )
 
-    def _rows_at(self, rows: int) -> tuple[float, int]:
-        if rows not in self._rows:
-            self._rows[rows] = self._layers(Step(decode=rows, context=1), attention=False)
-        return self._rows[rows]
+    def fill(self) -> None:
+        """Price the cell that `grids` wants."""
+        which, array, *at = map(int, self.grids.wanted)
+        model = self.draft if which else self
+        assert model is not None
+        cells = self.grids.draft if which else self.grids.model
+        if array in (ROWS, HEAD):
+            size = int(SIZES[at[0]])
+            cells[array][at[0]] = model._rows(size) if array == ROWS else model._head(size)
+        elif array == DECODE:
+            sequences, context = (int(SIZES[one]) for one in at[:2])
+            queries = 1 + self.grids.drafted if not which else 1
+            step = Step(sequences, context, queries=queries)
+            cells.decode[at[0], at[1]] = model._layers(step, attention=True)
+        else:
+            before = 1 << (at[2] - 1) if at[2] else 0
+            step = Step(0, 0, 1 << at[0], int(SIZES[at[1]]), before)
+            cells.prefill[at[0], at[1], at[2]] = model._layers(step, attention=True)
 
-    def _head_at(self, sequences: int) -> tuple[float, int]:
-        if sequences not in self._head:
-            self._head[sequences] = self._sum(
-                (node, 1) for node in head_nodes(self.builder, Step(decode=sequences))
-            )
-        return self._head[sequences]
+    def _rows(self, rows: int) -> tuple[float, int]:
+        return self._layers(Step(decode=rows, context=1), attention=False)
 
-    def _mixer_at(self, step: Step) -> tuple[float, int]:
-        if step not in self._mixer:
-            self._mixer[step] = self._layers(step, attention=True)
-        return self._mixer[step]
-
-    def _decode(self, decode: int, context: float, queries: int) -> tuple[float, int]:
-        return _interpolated(
-            lambda sequences: _interpolated(
-                lambda length: self._mixer_at(Step(sequences, length, queries=queries)),
-                max(1.0, context),
-            ),
-            decode,
-        )
-
-    def _prefill(self, chunks: int, tokens: float, before: float) -> tuple[float, int]:
-        def at(count: int, length: int) -> tuple[float, int]:
-            if before < 1:
-                return self._mixer_at(Step(0, 0, count, length, 0))
-            return _interpolated(
-                lambda b: self._mixer_at(Step(0, 0, count, length, b)), before, _COARSE
-            )
-
-        return _interpolated(
-            lambda count: _interpolated(lambda length: at(count, length), max(1.0, tokens)),
-            chunks,
-            _COARSE,
-        )
+    def _head(self, sequences: int) -> tuple[float, int]:
+        return self._sum((node, 1) for node in head_nodes(self.builder, Step(decode=sequences)))
 
 
 def draft_architecture(architecture: ModelArchitecture, method: str) -> ModelArchitecture:
@@ -235,21 +205,6 @@ def draft_architecture(architecture: ModelArchitecture, method: str) -> ModelArc
         units = mlp.topk * mlp.inter + mlp.shared if isinstance(mlp, ExpertMlp) else mlp.inter
         layer = replace(layer, mlp=DenseMlp(units))
     return replace(architecture, layers=((layer, 1),), extra_parameters=0)
-
-
-def _interpolated(
-    at: Callable[[int], tuple[float, int]], x: float, points: int = _FINE
-) -> tuple[float, int]:
-    """Value at `x` from its neighbours on the grid of so many points per factor of two, on
-    logarithmic scales."""
-    exponent = math.log2(x) * points
-    below, above = (round(2 ** (f(exponent) / points)) for f in (math.floor, math.ceil))
-    low, count = at(below)
-    if below == above:
-        return low, count
-    high, _ = at(above)
-    share = math.log(x / below) / math.log(above / below)
-    return low * (high / low) ** share if low > 0 else low + (high - low) * share, count
 
 
 __all__ = ["LayerKernel", "StepModel", "StepTime", "draft_architecture"]

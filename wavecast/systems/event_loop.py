@@ -1,0 +1,212 @@
+"""The events of a simulation of serving in the order of time, as compiled code.
+
+A client sends requests, a process of the server takes them apart one after the other, instances
+(`scheduler`) run steps, and with pools caches move between them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from wavecast.compile.loops import loop
+from wavecast.systems.scheduler import append, choose, decoded, remove, schedule
+from wavecast.systems.serving_state import INBOX, NOTHING, PREFILLING, RUNNING, WAITING
+
+ENDED, PRICE, GROW = range(3)
+"""Why `run` returned: every request has its tokens, a cell of the grid is unknown, `gaps` is full.
+After the other two it continues where it was when it is called again."""
+_ARRIVED: Final = 0
+_STEPPED: Final = 1
+_MOVED: Final = 2
+
+
+@loop
+def run(state, grids):  # pragma: no cover
+    """Simulate until every request has its tokens; see `ENDED`."""
+    engine, load, client = state.engine[0], state.load[0], state.client[0]
+    requests, instances, events = state.requests, state.instances, state.events
+    if client.sent == 0:
+        first = len(requests)
+        if load.concurrency > 0:
+            first = min(first, load.concurrency)
+        for number in range(first):
+            _send(requests, events, client, engine, requests[number].arrival)
+    while client.ended < len(requests):
+        if client.pending < 0:
+            if client.gaps + 2 > len(state.gaps):
+                return GROW
+            event = events[0]
+            client.now, kind, index = event.time, event.kind, event.index
+            _pop(events, client)
+            if kind == _STEPPED:
+                _finish(state, index)
+                client.pending = index
+            else:
+                first, end = 0, load.entries
+                if kind == _MOVED:
+                    requests[index].first = client.now
+                    first, end = load.first_decoder, len(instances)
+                chosen = _least(instances, first, end)
+                append(instances[chosen], INBOX, requests, index)
+                client.pending = -1 if instances[chosen].busy > 0 else chosen
+            client.scheduled = 0
+        if client.pending >= 0:
+            own = instances[client.pending]
+            if client.scheduled == 0 and choose(own, requests, engine, load) == 0:
+                client.pending = -1
+                continue
+            client.scheduled = 1
+            horizon = events[0].time if client.events > 0 else math.inf
+            seconds = schedule(
+                own, requests, engine, state.captures, load, grids, client.now, horizon
+            )
+            if math.isnan(seconds):
+                return PRICE
+            _push(events, client, client.now + seconds, _STEPPED, client.pending)
+            client.pending = -1
+    return ENDED
+
+
+@loop
+def _send(requests, events, client, engine, time):  # pragma: no cover
+    """The client sends the next request; one process of the server reads it."""
+    number = client.sent
+    client.sent += 1
+    requests[number].arrival = time
+    begin = max(time, client.server_free)
+    client.server_free = begin + engine.admission + engine.tokenise * requests[number].prompt
+    _push(events, client, client.server_free + engine.request, _ARRIVED, number)
+
+
+@loop
+def _least(instances, first, end):  # pragma: no cover
+    """The instance with the fewest requests."""
+    chosen = first
+    for index in range(first + 1, end):
+        if _requests(instances[index]) < _requests(instances[chosen]):
+            chosen = index
+    return chosen
+
+
+@loop
+def _requests(own):  # pragma: no cover
+    return own.count[INBOX] + own.count[WAITING] + own.count[PREFILLING] + own.count[RUNNING]
+
+
+@loop
+def _finish(state, index):  # pragma: no cover
+    """Apply the step of an instance that ends now."""
+    engine, load, client = state.engine[0], state.load[0], state.client[0]
+    requests, events, own, now = state.requests, state.events, state.instances[index], client.now
+    seconds = own.each * own.times
+    decoding = own.decoding * own.count[RUNNING]
+    own.steps += own.times
+    own.most = max(own.most, decoding + own.chunks)
+    own.seconds += seconds
+    if decoding > 0:
+        gap = decoded(own, requests, load, now)
+        if index >= load.first_decoder:
+            state.gaps[client.gaps, 0], state.gaps[client.gaps, 1] = gap, decoding
+            client.gaps += 1
+            if own.times > 1:
+                state.gaps[client.gaps, 0] = own.each
+                state.gaps[client.gaps, 1] = decoding * (own.times - 1)
+                client.gaps += 1
+    if own.chunks > 0:
+        own.prefill_seconds += seconds
+        own.unseen, own.postponed = engine.poll, 0
+        _prefilled(own, requests, events, client, load)
+    else:
+        own.unseen += own.times
+        if own.count[PREFILLING] > 0:
+            own.postponed += own.times
+    number = own.head[RUNNING]
+    while number != NOTHING:
+        after = requests[number].next
+        if requests[number].written >= requests[number].output:
+            remove(own, RUNNING, requests, number)
+            own.used -= requests[number].stored * load.token + load.sequence
+            requests[number].end = now
+            client.ended += 1
+            if load.concurrency > 0 and client.sent < len(requests):
+                _send(requests, events, client, engine, now)
+        number = after
+    own.busy = 0
+
+
+@loop
+def _prefilled(own, requests, events, client, load):  # pragma: no cover
+    """Chunks are in the cache; prompts that are complete have a token more."""
+    number = own.head[PREFILLING]
+    for _ in range(own.chunks):
+        request, after = requests[number], requests[number].next
+        request.stored += request.chunk
+        own.used += request.chunk * load.token
+        if request.stored >= request.need:
+            remove(own, PREFILLING, requests, number)
+            if request.written == 0:
+                request.first = client.now
+            request.written += 1
+            if request.written >= request.output or own.decodes > 0:
+                append(own, RUNNING, requests, number)
+            else:
+                own.used -= load.sequence + request.stored * load.token
+                request.stored = 0
+                size = load.token * request.prompt
+                _push(
+                    events, client, client.now + load.setup + size / load.bandwidth, _MOVED, number
+                )
+        number = after
+
+
+# --- events by time, a binary heap ------------------------------------------------------------
+
+
+@loop
+def _push(events, client, time, kind, index):  # pragma: no cover
+    client.order += 1
+    at = client.events
+    client.events += 1
+    while at > 0:
+        above = (at - 1) // 2
+        if events[above].time <= time:
+            break
+        _copy(events, at, above)
+        at = above
+    events[at].time, events[at].order = time, client.order
+    events[at].kind, events[at].index = kind, index
+
+
+@loop
+def _pop(events, client):  # pragma: no cover
+    """Remove the first event."""
+    client.events -= 1
+    last, at = client.events, 0
+    while True:
+        below = 2 * at + 1
+        if below >= last:
+            break
+        if below + 1 < last and _before(events, below + 1, below):
+            below += 1
+        if not _before(events, below, last):
+            break
+        _copy(events, at, below)
+        at = below
+    _copy(events, at, last)
+
+
+@loop
+def _before(events, one, two):  # pragma: no cover
+    if events[one].time != events[two].time:
+        return events[one].time < events[two].time
+    return events[one].order < events[two].order
+
+
+@loop
+def _copy(events, to, source):  # pragma: no cover
+    events[to].time, events[to].order = events[source].time, events[source].order
+    events[to].kind, events[to].index = events[source].kind, events[source].index
+
+
+__all__ = ["ENDED", "GROW", "PRICE", "run"]

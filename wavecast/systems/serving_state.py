@@ -1,0 +1,112 @@
+"""What a simulation of serving reads and changes, as arrays of records for compiled code."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from wavecast.systems.engine import Engine
+
+Array = np.ndarray[Any, Any]
+
+INBOX, WAITING, PREFILLING, RUNNING = range(4)
+"""Queues of an instance: received and not yet seen by the engine, waiting for admission, admitted
+without all of the prompt, decoding."""
+NOTHING: Final = -1
+"""The number of no request."""
+
+
+def _record(whole: str, fractional: str) -> np.dtype[np.void]:
+    return np.dtype(
+        [(name, "i8") for name in whole.split()] + [(name, "f8") for name in fractional.split()]
+    )
+
+
+_ENGINE: Final = _record(
+    "batched_tokens sequences mixed poll wait_steps asynchronous graphs captured",
+    "wait_share reserve admission tokenise request host_step host_sequence launch gap",
+)
+"""Fields of `Engine` that the simulation reads."""
+_LOAD: Final = _record(
+    "concurrency drafted entries first_decoder seed", "token sequence setup bandwidth"
+)
+"""Requests at once of a closed loop, drafted tokens of a step, instances that requests go to and
+the first of those that decode, the seed of acceptance; bytes of a cached token and of a sequence;
+seconds and bytes per second of a cache that moves."""
+_REQUEST: Final = _record(
+    "prompt output hits need stored written chunk next previous",
+    "arrival first end acceptance",
+)
+"""`need` is the number of tokens that a prefill computes: those of the prompt that no earlier
+request left in the prefix cache (`hits`), and after a preemption the written ones. `stored` of them
+are in the cache, `written` tokens of the output exist, `chunk` tokens are computed in this step.
+`next` and `previous` link the requests of a queue. Seconds of arrival, first token and end."""
+_INSTANCE: Final = np.dtype(
+    [(name, "i8", (4,)) for name in ("head", "tail", "count")]
+    + _record(
+        "prefills decodes busy decoding chunks unseen postponed times steps most preemptions",
+        "pool used each last seconds prefill_seconds",
+    ).descr
+)
+"""An engine: its queues; whether it prefills and decodes; whether the running sequences decode in
+this step, and the number of prompts with a chunk; decode steps since it looked for new requests and
+since prompts were left waiting for more of them; how many equal steps are advanced together, and
+the seconds of each. `last` is the end of the last decode step, NaN without one."""
+_EVENT: Final = _record("order kind index", "time")
+_CLIENT: Final = _record("sent ended order events pending gaps scheduled", "server_free now")
+"""`pending` is the instance whose next step is being chosen, -1 for none; `scheduled`: its content
+is chosen and only its time is unknown. `gaps` is the number of rows of the array of that name."""
+
+
+class ServingState(NamedTuple):
+    """Arrays of records. `gaps` (f64[n, 2]) are times between tokens and how many had them."""
+
+    engine: Array
+    captures: Array
+    load: Array
+    requests: Array
+    instances: Array
+    events: Array
+    client: Array
+    gaps: Array
+
+
+def engine_record(engine: Engine) -> tuple[Array, Array]:
+    """A profile as a record, and the numbers of sequences of its graphs."""
+    found = np.zeros(1, _ENGINE)
+    for name in _ENGINE.names or ():
+        found[name] = getattr(engine, name)
+    return found, np.array(engine.sizes, np.int64)
+
+
+def empty_state(engine: Engine, requests: int, instances: int) -> ServingState:
+    """The state before a run: no request is in a queue, no event is known."""
+    profile, captures = engine_record(engine)
+    engines = np.zeros(instances, _INSTANCE)
+    for name, value in (("head", NOTHING), ("tail", NOTHING), ("last", np.nan), ("times", 1)):
+        engines[name] = value
+    client = np.zeros(1, _CLIENT)
+    client["pending"] = -1
+    return ServingState(
+        profile,
+        captures,
+        np.zeros(1, _LOAD),
+        np.zeros(requests, _REQUEST),
+        engines,
+        np.zeros(requests + instances + 1, _EVENT),
+        client,
+        np.zeros((1024, 2)),
+    )
+
+
+__all__ = [
+    "INBOX",
+    "NOTHING",
+    "PREFILLING",
+    "RUNNING",
+    "WAITING",
+    "ServingState",
+    "empty_state",
+    "engine_record",
+]
