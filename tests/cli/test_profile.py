@@ -121,6 +121,48 @@ def test_page_timelines_and_markdown(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
 
 
+_COPY = """
+#include <hip/hip_runtime.h>
+__global__ void copy(double *a, double *b, int n) {
+    int id = blockIdx.x * blockDim.x + threadIdx.x;
+    if (id < n) b[id] = a[id];
+}
+"""
+
+
+@pytest.mark.hip
+def test_counters_findings_and_prediction_of_a_kernel_are_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, table, page = (tmp_path / name for name in ("copy.hip", "pmc.csv", "page.html"))
+    source.write_text(_COPY)
+    table.write_text(
+        "Kernel_Name,Grid_Size,Workgroup_Size,Start_Timestamp,End_Timestamp,TCC_HIT_sum,"
+        'TCC_MISS_sum\n"copy(double*, double*, int)",1048576,256,1000,9000,90,10\n'
+    )
+    given = ("profile", str(table), "--device", "mi300x", "--code", str(source))
+    arguments = ("--arg", "a=f64[1048576]", "--arg", "b=f64[1048576]", "--arg", "n=1048576")
+    code, out, err = call(capsys, *given, *arguments, "--html", str(page))
+    assert (code, err) == (0, "")
+    text = " ".join(out.split())
+    assert "copy copy.hip on mi300x, 1 launch measured 8 µs, predicted" in text
+    assert "90% 33% L2 hit: " in text
+    assert "measured 8 µs, predicted" in page.read_text()
+    code, out, _ = call(capsys, *given, "--format", "json")
+    (kernel,) = json.loads(out)["ranks"][0]["code"]
+    assert kernel["explanation"]["kernel"] == "_Z4copyPdS_i"
+    assert kernel["explanation"]["prediction"]["seconds"] > 0
+    hit = kernel["figures"][0]
+    assert (hit["name"], hit["unit"], hit["measured"]) == ("L2 hit", "share", 0.9)
+    code, out, _ = call(capsys, *given, "--format", "markdown")
+    assert "| L2 hit | 90% | 33% | " in out
+    other = tmp_path / "other.hip"
+    other.write_text(_COPY.replace("copy(", "other("))
+    code, out, _ = call(capsys, "profile", str(table), "--device", "mi300x", "--code", str(other))
+    assert code == 0
+    assert "other.hip: no kernel of the profile is in it" in out
+
+
 def test_names_in_a_file_cannot_become_elements_of_the_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,6 +183,8 @@ def test_names_in_a_file_cannot_become_elements_of_the_page(
         (["{file}", "--on", "nochip"], "unknown device 'nochip'"),
         (["{file}", "--what-if", "nothing"], "is not a change of a profile"),
         (["{file}", "--against", "missing.json"], "no such file"),
+        (["{file}", "--code", "missing.hip"], "no such file: missing.hip"),
+        (["{file}", "--arg", "n=3"], "--arg is for kernels of code files"),
     ],
 )
 def test_bad_input_is_one_line(

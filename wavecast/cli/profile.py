@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     wavecast profile trace.json.gz --what-if "attention=wavecast; batch*2; graphs"
 
+    wavecast profile pmc_perf.csv --device mi300x --code kernels.py
+
     wavecast profile before.json.gz --against after.json.gz
 
     wavecast profile traces/ --detail full
@@ -42,6 +44,10 @@ if TYPE_CHECKING:
               help="Changes of the run: \"attention=flash3; batch*2; graphs\".")  # fmt: skip
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE",
               help="Compare with another profile by operator and module.")  # fmt: skip
+@click.option("--code", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+              help="Explain the kernels in a script, HIP file or code object.")  # fmt: skip
+@click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
+              help="An argument of the kernels in --code: n=4096, x=f32[4096].")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--arch-file", "arch_files", multiple=True, type=click.Path(path_type=Path),
@@ -60,6 +66,8 @@ def command(
     on: str,
     what_if: str,
     against: Path | None,
+    code: tuple[Path, ...],
+    arguments: tuple[str, ...],
     arch_files: tuple[Path, ...],
     calibrate: Path | None,
     html: Path | None,
@@ -76,6 +84,7 @@ def command(
     """
     from wavecast.bench.profiles.answer import profiles
     from wavecast.bench.profiles.comparison import compared
+    from wavecast.pipeline.plan import named_value
     from wavecast.report import (
         profiles_html,
         profiles_json,
@@ -85,7 +94,10 @@ def command(
     )
 
     chips = [name for name in on.split(",") if name]
-    answers = profiles(path, device, chips, what_if, arch_files)
+    if arguments and not any(file.suffix != ".py" for file in code):
+        raise UsageError("--arg is for kernels of code files: scripts make their own launches")
+    given = dict(named_value(text) for text in arguments)
+    answers = profiles(path, device, chips, what_if, arch_files, code, given)
     comparison = None
     if against:
         others = profiles(against, device, arch_files=arch_files)

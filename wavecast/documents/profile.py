@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, Numbers, Share, doc
+from wavecast.documents.kernel import KernelJson
 
 
 class TimeShareJson(JsonObject):
@@ -136,6 +137,28 @@ class ProfiledDeviceJson(JsonObject):
     critical_path: Annotated[Numbers, doc("seconds of the critical path by category of kernels")]
 
 
+class CodeFigureJson(JsonObject):
+    """A figure by hardware counters and as predicted from the code of the kernel."""
+
+    name: Annotated[str, doc("what it counts")]
+    unit: Annotated[str, doc("`share` (0 to 1), `bytes` of a launch, `count` or `GHz`")]
+    measured: Annotated[float | None, doc("by the counters; null: not in the file")]
+    predicted: Annotated[float | None, doc("from the code; null: not predicted")]
+    why: Annotated[str, doc("what explains a difference; empty: there is none")]
+
+
+class ExplainedKernelJson(JsonObject):
+    """A kernel of the profile explained from its code (`--code`)."""
+
+    kernel: Annotated[Count, doc("its number in the profile's order of first launches")]
+    source: Annotated[str, doc("the file with its code")]
+    count: Annotated[Count, doc("launches")]
+    seconds: Annotated[NonNegative, doc("mean measured time of a launch; 0: not in the file")]
+    figures: Annotated[list[CodeFigureJson], doc("counters next to their predictions")]
+    notes: Annotated[list[str], doc("how the code differs from what ran")]
+    explanation: Annotated[KernelJson, doc("as in `wavecast explain`")]
+
+
 class ProfileFindingJson(JsonObject):
     """What could make the run faster."""
 
@@ -170,6 +193,7 @@ class ProfileRankJson(JsonObject):
     modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
     predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
+    code: Annotated[list[ExplainedKernelJson], doc("kernels explained with --code, longest first")]
     findings: Annotated[list[ProfileFindingJson], doc("what could be faster; savings overlap")]
     elsewhere: Annotated[list[MovedProfileJson], doc("the run on --on, with --what-if")]
     notes: Annotated[list[str], doc("what the file lacks, or what could not be read")]

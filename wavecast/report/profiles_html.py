@@ -10,7 +10,9 @@ from markupsafe import Markup
 
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise, short
-from wavecast.report import html, profiles_plot, units
+from wavecast.compile.names import readable
+from wavecast.report import html, profiles_code, profiles_plot, units
+from wavecast.report import summary as findings_of
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -40,6 +42,9 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             plot=profiles_plot,
             short=short,
             form=form,
+            code=profiles_code,
+            readable=readable,
+            summary_of=findings_of,
             recognise=recognise,
             rows=_ROWS,
             left_out=[one["left_out"] for one in data],

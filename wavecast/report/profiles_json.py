@@ -28,6 +28,7 @@ from wavecast.documents.profile import (
     RankSkewJson,
     TimeShareJson,
 )
+from wavecast.report import profiles_code
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
         modules=_shares(summary.by_module),
         kernels=[_kernel_json(answer, number, counted.get(number)) for number in summary.by_kernel],
         predicted=_predicted_json(answer.predicted) if answer.predicted else None,
+        code=[profiles_code.entry(one) for one in answer.code.kernels],
         findings=[
             ProfileFindingJson.of(one, seconds=one.nanoseconds * _NANO) for one in answer.findings
         ],

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from wavecast.report import units
+from wavecast.compile.names import readable
+from wavecast.report import profiles_code, units
 
 if TYPE_CHECKING:
     from wavecast.bench.profiles.answer import ProfileAnswer
+    from wavecast.bench.profiles.code import ExplainedKernel
     from wavecast.bench.profiles.comparison import ProfileComparison
 
 _ROWS: Final = 10
@@ -74,6 +76,8 @@ def _profile(answer: ProfileAnswer) -> list[str]:
                 for one in answer.predicted.operators[:_ROWS]
             ),
         )
+    for kernel in answer.code.kernels:
+        lines += _explained(kernel)
     for moved in answer.moved:
         changes = f", {moved.changes.text}" if moved.changes.text else ""
         lines += [
@@ -91,6 +95,22 @@ def _profile(answer: ProfileAnswer) -> list[str]:
             ),
         )
     return lines + [f"> {note}\n" for note in answer.notes]
+
+
+def _explained(found: ExplainedKernel) -> list[str]:
+    """Counters next to their predictions, for a kernel whose code is at hand."""
+    name = _escaped(readable(found.explanation.code.kernel))
+    lines = [f"{name} ({found.source.name}): {profiles_code.headline(found)}.", ""]
+    lines += [f"> {note}\n" for note in found.notes]
+    rows = (
+        (
+            one.name,
+            *(profiles_code.figure_text(one.unit, side) for side in (one.measured, one.predicted)),
+            one.why,
+        )
+        for one in found.figures
+    )
+    return lines + _table(("counter", ">measured", ">predicted", "why they differ"), rows)
 
 
 def _comparison(found: ProfileComparison, names: Sequence[str]) -> list[str]:

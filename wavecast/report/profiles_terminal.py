@@ -12,18 +12,13 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.profiles.counters import (
-    CounterFigure,
-    CounterUnit,
-    by_kernel,
-    known_figures,
-)
+from wavecast.bench.profiles.counters import by_kernel, known_figures
 from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import short
 from wavecast.bench.profiles.ranks import skew
-from wavecast.report import units
+from wavecast.report import profiles_code, units
 from wavecast.report.terminal_text import safe
 
 if TYPE_CHECKING:
@@ -75,6 +70,9 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     _counters(answer, console, rows)
     if answer.predicted:
         _operators(answer.predicted, console, rows)
+    for one in answer.code.kernels[:rows]:
+        for part in profiles_code.sections(one, brief=rows < _ROWS["full"]):
+            console.print(part)
     _findings(answer.findings, console, rows)
     for moved in answer.moved:
         _moved(moved, console, rows)
@@ -196,19 +194,10 @@ def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
     columns = [(one.name, "right") for one in shown]
     table = _table(*columns, ("kernel", "left"))
     for number, figures in list(counted.items())[:rows]:
-        cells = [_counter_text(one, figures.get(one.name)) for one in shown]
+        cells = [profiles_code.figure_text(one.unit, figures.get(one.name)) for one in shown]
         table.add_row(*cells, safe(_shortened(short(profile.kernels[number].name), 80)))
     console.print()
     console.print(table)
-
-
-def _counter_text(figure: CounterFigure, value: float | None) -> str:
-    """A figure in its unit."""
-    if value is None:
-        return units.UNKNOWN
-    if figure.unit is CounterUnit.SHARE:
-        return f"{value:.0%}"
-    return units.size(value) if figure.unit is CounterUnit.BYTES else units.significant(value)
 
 
 def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
@@ -301,13 +290,6 @@ def comparison(
         f"({totals[1] / max(1, totals[0]):.2f} x); {found.matched[0]:.1%} and "
         f"{found.matched[1]:.1%} are in operators that both have"
     )
-    table = _table(
-        ("  first", "right"), ("second", "right"), ("ratio", "right"), ("by category", "left")
-    )
-    for name, (first, second) in found.by_category().items():
-        table.add_row(*_sides(first, second), name)
-    console.print()
-    console.print(table)
     sides = (("  first", "right"), ("second", "right"), ("ratio", "right"))
     table = _table(*sides, ("by category", "left"))
     for name, (first, second) in found.by_category().items():

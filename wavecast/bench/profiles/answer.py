@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from wavecast.arch.device import Device
 from wavecast.arch.select import load
 from wavecast.bench.profiles.calibration import overlaid
 from wavecast.bench.profiles.changes import UNCHANGED, parse
 from wavecast.bench.profiles.chips import chips
+from wavecast.bench.profiles.code import ExplainedCode, explained
 from wavecast.bench.profiles.elsewhere import MovedProfile, elsewhere
 from wavecast.bench.profiles.findings import ProfileFinding, findings
 from wavecast.bench.profiles.kernel_forms import target as kernel_target
@@ -22,12 +24,16 @@ from wavecast.bench.profiles.replay import ProfileTimeline, measured
 from wavecast.bench.profiles.summary import ProfileSummary, summarise
 from wavecast.errors import MissingTool, NothingAnalysed, UsageError
 
+NO_ARGUMENTS: Final[Mapping[str, str]] = {}
+NOT_EXPLAINED: Final = ExplainedCode()
+
 
 @dataclass(frozen=True, slots=True)
 class ProfileAnswer:
     """A file and what the run in it did. `devices` has the id of the chip of each device, where it
     is known. `predicted` has its operators with predicted times, `moved` the run on other chips;
-    both are absent where the chip or the operators are not known."""
+    both are absent where the chip or the operators are not known. `code` has the kernels that are
+    explained from their code."""
 
     path: Path
     profile: Profile
@@ -36,6 +42,7 @@ class ProfileAnswer:
     notes: tuple[str, ...]
     predicted: PredictedProfile | None = None
     moved: tuple[MovedProfile, ...] = ()
+    code: ExplainedCode = NOT_EXPLAINED
 
     def chip(self, device: int) -> str:
         """Id of the chip of a device; empty where it is not known."""
@@ -65,15 +72,18 @@ def profiles(
     on: Sequence[str] = (),
     what_if: str = "",
     arch_files: Sequence[Path] = (),
+    code: Sequence[Path] = (),
+    arguments: Mapping[str, str] = NO_ARGUMENTS,
 ) -> list[ProfileAnswer]:
     """The profile of a file, or those of the ranks in a folder.
 
     `device` names the chip where the file does not; `on` are chips to predict the run on, with the
     changes `what_if` (`changes.parse`); without `on` the changes are those of the run on its chip.
-    `arch_files` change facts of chips.
+    `arch_files` change facts of chips. `code` are scripts and code files that have kernels of the
+    profile, `arguments` those of the kernels in code files.
     Raises InputError for a file that cannot be read, UnknownName for a chip, NothingAnalysed where
     no file has a kernel, MissingTool for `on` or `what_if` without PyTorch, UsageError for them
-    where the chip of a profile is not known.
+    and for `code` where the chip of a profile is not known.
     """
     chip = load(device, arch_files).id if device else ""
     others = [load(name, arch_files) for name in on]
@@ -81,12 +91,26 @@ def profiles(
     notes: list[str] = []
     for file, profile in read_ranks(path):
         if len(profile.launches):
-            answers.append(_answer(file, profile, chip, others, what_if, arch_files))
+            answer = _answer(file, profile, chip, others, what_if, arch_files)
+            answers.append(_explained(answer, code, arguments, arch_files) if code else answer)
         else:
             notes += profile.notes
     if not answers:
         raise NothingAnalysed(f"{path} has no kernel", hint="; ".join(dict.fromkeys(notes)))
     return answers
+
+
+def _explained(
+    answer: ProfileAnswer,
+    code: Sequence[Path],
+    arguments: Mapping[str, str],
+    arch_files: Sequence[Path],
+) -> ProfileAnswer:
+    if len(set(answer.devices.values())) != 1:
+        raise UsageError(f"{answer.path}: the chip is not known", hint="--device names the chip")
+    device = load(next(iter(answer.devices.values())), arch_files)
+    found = explained(answer.profile, answer.summary, device, code, arguments)
+    return replace(answer, code=found, notes=(*answer.notes, *found.notes))
 
 
 def _answer(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
@@ -19,6 +19,8 @@ from wavecast.bench.profiles.predicted import PredictedProfile
 from wavecast.bench.profiles.profile import Profile
 
 READ, WRITTEN, L2_HIT = "memory read", "memory written", "L2 hit"
+CONFLICTS, VECTOR = "LDS conflicts", "vector instructions of a wave"
+OCCUPANCY, CLOCK = "occupancy", "clock"
 _SUM: Final = "_sum"
 
 
@@ -28,6 +30,7 @@ class CounterUnit(Enum):
     SHARE = "share"
     BYTES = "bytes"
     COUNT = "count"
+    CLOCK = "GHz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class CounterFigure:
     unit: CounterUnit
     over: Mapping[str, float] = field(default_factory=dict)
     under: Mapping[str, float] = field(default_factory=dict)
-    metric: str = ""
+    metrics: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -61,11 +64,14 @@ class CountedLaunches:
             self.weighted[plain] += value * nanoseconds
 
     def figures(self) -> dict[str, float]:
-        """The figures that the counters give: shares from 0 to 1, bytes of all launches."""
+        """The figures that the counters give: shares from 0 to 1, bytes of all launches, clocks
+        in GHz."""
         found: dict[str, float] = {}
         for figure in known_figures():
-            if figure.metric in self.weighted and self.nanoseconds:
-                found[figure.name] = self.weighted[figure.metric] / self.nanoseconds / 100
+            given = next((name for name in figure.metrics if name in self.weighted), "")
+            if given and self.nanoseconds:
+                whole = 100 if figure.unit is CounterUnit.SHARE else 1
+                found[figure.name] = self.weighted[given] / self.nanoseconds / whole
             elif figure.over and all(name in self.sums for name in (*figure.over, *figure.under)):
                 over, under = self._total(figure.over), self._total(figure.under)
                 if not figure.under or under:
@@ -140,7 +146,13 @@ def _grouped(profile: Profile, keys: Iterable[int]) -> dict[int, CountedLaunches
 
 
 __all__ = [
+    "CLOCK",
+    "CONFLICTS",
     "L2_HIT",
+    "OCCUPANCY",
+    "READ",
+    "VECTOR",
+    "WRITTEN",
     "CountedLaunches",
     "CountedOperator",
     "CounterFigure",

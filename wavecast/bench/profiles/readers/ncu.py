@@ -25,6 +25,10 @@ _NANOSECONDS: Final = {
     "nsecond": 1, "usecond": 1e3, "msecond": 1e6, "second": 1e9,
     "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9,
 }  # fmt: skip
+_GIGAHERTZ: Final = {
+    "hz": 1e-9, "khz": 1e-6, "mhz": 1e-3, "ghz": 1,
+    "cycle/second": 1e-9, "cycle/msecond": 1e-6, "cycle/usecond": 1e-3, "cycle/nsecond": 1,
+}  # fmt: skip
 _ENGLISH: Final = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?([eE][+-]?\d+)?")
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),(\d{1,2}|\d{4,})")
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
@@ -72,8 +76,8 @@ def read(stream: IO[bytes]) -> Profile:
             continue
         now += duration
         profile.counters[number] = {
-            name: float(value.replace(",", ""))
-            for name, (value, _) in metrics.items()
+            name: float(value.replace(",", "")) * _GIGAHERTZ.get(unit.lower(), 1)
+            for name, (value, unit) in metrics.items()
             if _ENGLISH.fullmatch(value)
         }
         capability = (row.get("CC") or "").replace(".", "")
