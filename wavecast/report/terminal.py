@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 Detail = Literal["brief", "normal", "full"]
 
-_DROPPED = ("sgpr", "lds", "findings", "spilled", "floor", "regs")
+_DROPPED = ("sgpr", "floor", "lds", "loop", "regs", "bound")
 """Columns of the comparison left out on a narrow terminal, in this order, after the device, or
-after the target where two devices share one."""
+after the target where two devices share one. Spills, time and findings remain."""
 
 
 def render(report: ExplainReport, console: Console, *, detail: Detail = "normal") -> None:
@@ -71,7 +71,8 @@ def _kernel(label: str, explanation: Explanation, console: Console, detail: Deta
     title.append(safe(label), style="bold")
     console.print(Rule(title, align="left", style="dim", characters="─"))
     console.print(Text(safe(words.headline(explanation)), style="bold"))
-    console.print()
+    if detail == "brief":
+        console.print()
     parts = (
         findings(explanation, brief=True)
         if detail == "brief"
