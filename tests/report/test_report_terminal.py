@@ -56,7 +56,8 @@ def test_what_to_do_comes_before_the_facts():
 
 def test_lines_are_not_padded():
     text = plain(lambda console: terminal.render(sample.report(), console))
-    assert text and all(line == line.rstrip() for line in text.splitlines())
+    assert text
+    assert all(line == line.rstrip() for line in text.splitlines())
     assert text.splitlines() == [line.rstrip() for line in shown(sample.report()).splitlines()]
 
 
