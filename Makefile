@@ -29,9 +29,10 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# The documentation site, in build/docs. A broken link fails it.
+# The documentation site, in build/docs. A broken link fails it, and a command that prints something else than its page.
 docs: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(BIN)/python -m pytest tests/documents/test_executed_pages.py
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 
 docs-serve: docs

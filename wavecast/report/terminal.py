@@ -35,7 +35,6 @@ after the target where two devices share one. Spills, time and findings remain."
 def render(report: ExplainReport, console: Console, *, detail: Detail = "normal") -> None:
     """Print the report. `brief` leaves out the sections, `full` shortens nothing."""
     groups = summary.groups(report)
-    _notes(report, console)
     if len(report.explanations) > 1:
         _comparison(groups, console)
     _failures(report, console)
@@ -44,13 +43,12 @@ def render(report: ExplainReport, console: Console, *, detail: Detail = "normal"
     for group in groups:
         for explanation in group.explanations:
             _kernel(group.label, explanation, console, detail)
+    _notes(report, console)
 
 
 def _notes(report: ExplainReport, console: Console) -> None:
     for note in report.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
-    if report.notes:
-        console.print()
 
 
 def _failures(report: ExplainReport, console: Console) -> None:
