@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Bytecode is kept. Without it every process of the tests compiles every module it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-frameworks lint install clean
+.PHONY: demo test test-all test-frameworks lint docs docs-serve install clean
 
 demo: install
 	$(BIN)/wavecast explain examples/matmul.py --arch gfx942,gfx950,gfx1100,sm_90
@@ -28,6 +28,15 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The documentation site, in build/docs. A broken link fails it, and a command that prints something else than its page.
+docs: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(BIN)/python -m pytest tests/documents/test_executed_pages.py
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs 8000
 
 install: $(VENV)/.installed
 

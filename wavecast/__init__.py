@@ -1,4 +1,4 @@
-"""Know how a GPU kernel will run before it runs.
+"""Know how a GPU kernel will run before it runs::
 
     import wavecast
 

@@ -39,15 +39,10 @@ class Explained(ExplainReport):
 
     def __str__(self) -> str:
         """What `wavecast explain` prints, without colours."""
-        from io import StringIO
-
-        from rich.console import Console
-
         from wavecast.report import terminal
+        from wavecast.report.terminal_text import plain
 
-        out = StringIO()
-        terminal.render(self, Console(file=out, width=100))
-        return out.getvalue()
+        return plain(lambda console: terminal.render(self, console))
 
 
 def explain(
@@ -112,15 +107,10 @@ class Estimate(OperationReport):
 
     def __str__(self) -> str:
         """What `wavecast explain gemm --shape …` prints, without colours."""
-        from io import StringIO
-
-        from rich.console import Console
-
         from wavecast.report import operations
+        from wavecast.report.terminal_text import plain
 
-        out = StringIO()
-        operations.render(self, Console(file=out, width=100))
-        return out.getvalue()
+        return plain(lambda console: operations.render(self, console))
 
 
 def estimate(

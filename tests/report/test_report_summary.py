@@ -6,6 +6,8 @@ from tests.report import sample
 from wavecast.analyze.result import NextStep
 from wavecast.compile.codeobject import Argument
 from wavecast.isa.instruction import SourceLocation
+from wavecast.model.prediction import Prediction
+from wavecast.pipeline.prediction import Predicted
 from wavecast.report import accesses, listing, source, summary, words
 
 REPORT = sample.report()
@@ -134,9 +136,15 @@ def test_assembly_files_show_the_source_they_were_compiled_from(tmp_path):
     assert file.lines[0].text == "line 14"
 
 
+def test_the_headline_starts_with_the_time_and_what_bounds_it():
+    time = Prediction("mi300x", 24e-6, 20e-6, 31e-6, "latency", "static", {"latency": 24e-6})
+    said = words.headline(replace(MATMUL, predicted=Predicted(time)))
+    assert said.startswith("gfx942 (MI300X): 24 µs predicted (20 µs to 31 µs), bound by latency. ")
+
+
 def test_without_known_flops_the_headline_says_what_memory_needs():
     roofline = replace(MATMUL.roofline, bound="unknown", floor_seconds=None)
     said = words.headline(replace(MATMUL, roofline=roofline))
-    assert said.endswith("Memory alone needs 19 µs.")
+    assert "Memory alone needs 19 µs." in said
     nothing = replace(roofline, memory_seconds=None)
     assert "emory" not in words.headline(replace(MATMUL, roofline=nothing))

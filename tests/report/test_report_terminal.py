@@ -8,6 +8,7 @@ from rich.console import Console
 
 from tests.report import sample
 from wavecast.report import terminal
+from wavecast.report.terminal_text import plain
 
 
 def shown(report, width=100, detail: terminal.Detail = "normal", **options) -> str:
@@ -37,8 +38,27 @@ def test_two_chips_of_a_target_are_told_apart_at_any_width():
     first = report.explanations[0]
     device = replace(first.device, identity=replace(first.device.identity, id="x", name="MI308X"))
     both = replace(report, explanations=(first, replace(first, device=device)))
-    rows = [line.split()[0] for line in shown(both, 60).splitlines() if "matrix 512" in line]
-    assert rows == ["MI300X", "MI308X"]
+    rows = [line.split() for line in shown(both, 60).splitlines() if line.startswith("  MI3")]
+    assert [row[0] for row in rows] == ["MI300X", "MI308X"]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_narrow_comparison_keeps_spills_times_and_findings(width):
+    head = shown(sample.report(), width).split("not explained")[0]
+    titles = next(line.split() for line in head.splitlines() if "waves/SIMD" in line)
+    assert {"spills", "predicted", "findings"} <= set(titles)
+
+
+def test_what_to_do_comes_before_the_facts():
+    text = shown(sample.report())
+    assert text.index("\nFindings") < text.index("\nLaunch and code") < text.index("\nLoops")
+
+
+def test_lines_are_not_padded():
+    text = plain(lambda console: terminal.render(sample.report(), console))
+    assert text
+    assert all(line == line.rstrip() for line in text.splitlines())
+    assert text.splitlines() == [line.rstrip() for line in shown(sample.report()).splitlines()]
 
 
 def test_one_explanation_needs_no_comparison():
@@ -55,7 +75,7 @@ def test_headline_says_occupancy_loop_and_bound():
     assert "waits on its own dependency chain: 780 cycles" in text
     assert "Cannot launch: one workgroup does not fit the WGP (VGPRs)." in text
     assert "Spills 6 VGPRs to memory." in text
-    assert "Compute-bound, floor 105 µs (194 µs at sustained rates)" in text
+    assert "Floor 105 µs (compute; 194 µs at sustained rates)." in text
 
 
 def test_memory_of_a_workgroup_is_called_as_the_vendor_does():

@@ -48,12 +48,11 @@ def command(
     false discoveries; other figures are exact. Runs of different chips are compared by their share
     of the bound. What cannot be compared is refused, with the reason.
     """
-    from rich.console import Console
-
     from wavecast.bench.compare.compare import Criteria, compare
     from wavecast.bench.kpis import kpi
     from wavecast.bench.store.select import chosen, records_of
     from wavecast.bench.store.sqlite import open_store
+    from wavecast.cli import streams
     from wavecast.report import comparison
 
     wanted = tuple(kpi(name).name for name in kpis.split(",") if name)
@@ -68,6 +67,6 @@ def command(
         click.echo(comparison.markdown(found, sides), nl=False)
     else:
         width = None if sys.stdout.isatty() else 200
-        comparison.render(found, sides, Console(width=width), everything=everything)
+        comparison.render(found, sides, streams.console(width), everything=everything)
     if fail and comparison.worst(found.compared):
         sys.exit(1)

@@ -163,7 +163,8 @@ def _update(path: Path, new: Any, verdict: GateVerdict, found: Any) -> int:
     changed = [one for one in verdict.judged if one.status is not Status.SAME]
     for one in changed:
         click.echo(gate.line(one))
-    click.echo(f"{path}: {len(new.entries)} subjects × devices, {len(changed)} changes")
+    named = path.relative_to(here) if path.is_relative_to(here := Path.cwd()) else path
+    click.echo(f"{named}: {len(new.entries)} subjects × devices, {len(changed)} changes")
     bad = [one for one in changed if one.status in (Status.WRONG, Status.FAILED)]
     return int(bool(bad) or found.interrupted)
 

@@ -49,8 +49,6 @@ def command(
     Measured times change if their levels differ by more than noise explains; other figures are
     exact. HTML is one self-contained page with a plot of every figure.
     """
-    from rich.console import Console
-
     from wavecast.bench.history.series import Wanted, history
     from wavecast.bench.kpis import kpi
     from wavecast.bench.store.select import records_of
@@ -81,11 +79,11 @@ def command(
             text = history_html.render(found)
         case _ if output is None:
             width = None if sys.stdout.isatty() else 200
-            report.render(found, Console(width=width), everything=everything)
+            report.render(found, streams.console(width), everything=everything)
             return
         case _:
             with output.open("w", encoding="utf-8") as file:
-                report.render(found, Console(file=file, width=200), everything=everything)
+                report.render(found, streams.console(200, file), everything=everything)
             return
     if output is None:
         streams.as_document(sys.stdout)

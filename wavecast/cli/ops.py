@@ -80,11 +80,9 @@ def command(
     --tune compiles further configurations of every kernel, on the shapes its operator is judged on,
     and keeps the best by prediction.
     """
-    from rich.console import Console
-
     from wavecast.errors import UsageError
 
-    console = Console(width=None if sys.stdout.isatty() else 220)
+    console = streams.console(None if sys.stdout.isatty() else 220)
     if tuning and not arch:
         raise UsageError("--tune needs --arch")
     if tables is not None and not tuning:

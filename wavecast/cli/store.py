@@ -30,9 +30,8 @@ def command() -> None:
 @store_option
 def list_runs(form: str, path: Path) -> None:
     """List all runs, the oldest first."""
-    from rich.console import Console
-
     from wavecast.bench.store.sqlite import open_store
+    from wavecast.cli import streams
     from wavecast.documents.base import values
     from wavecast.documents.measurement import StoredRunJson
     from wavecast.report import store as report
@@ -43,7 +42,7 @@ def list_runs(form: str, path: Path) -> None:
         listed = [StoredRunJson.of(run, records=number) for run, number in runs]
         click.echo(json.dumps(values(listed), indent=1))
     else:
-        report.render_runs(runs, Console(width=None if sys.stdout.isatty() else 200))
+        report.render_runs(runs, streams.console(None if sys.stdout.isatty() else 200))
     if not runs:
         raise NothingAnalysed(f"{path} holds no runs")
 

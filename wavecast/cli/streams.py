@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, NoReturn
+from typing import IO, TYPE_CHECKING, Final, NoReturn, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,17 +47,23 @@ def as_document(stream: IO[str]) -> None:
 def console(
     width: int | None = None, stream: IO[str] | None = None, *, highlight: bool = True
 ) -> Console:
-    """A rich console on `stream`, standard output by default.
+    """A rich console on `stream`, standard output by default; without padding if that is no
+    terminal.
 
     A reader that goes away is a BrokenPipeError as elsewhere, not rich's exit with 1.
     """
     from rich.console import Console
 
+    from wavecast.report.terminal_text import UnpaddedFile
+
     class _Output(Console):
         def on_broken_pipe(self) -> None:
             raise  # rich calls this while it handles the BrokenPipeError
 
-    return _Output(file=stream or sys.stdout, width=width, highlight=highlight)
+    file = stream or sys.stdout
+    if not file.isatty():
+        file = cast("IO[str]", UnpaddedFile(file))
+    return _Output(file=file, width=width, highlight=highlight)
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ FORMATS = ("text", "json", "html")
 @click.option("--write-docs", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write the scores as Markdown (docs/accuracy.md).")  # fmt: skip
 @click.option("--measure", is_flag=True,
-              help="Measure on this machine's GPU; FILES are scripts (examples/*.py).")  # fmt: skip
+              help="Measure on this machine's GPU; FILES are scripts with kernels.")  # fmt: skip
 @click.option("--results", type=click.Path(path_type=Path, file_okay=False), default="results",
               show_default=True, help="Folder for the times of --measure.")  # fmt: skip
 def command(

@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 
 Detail = Literal["brief", "normal", "full"]
 
-_DROPPED = ("sgpr", "lds", "findings", "spilled", "floor", "regs")
+_DROPPED = ("sgpr", "floor", "lds", "loop", "regs", "bound")
 """Columns of the comparison left out on a narrow terminal, in this order, after the device, or
-after the target where two devices share one."""
+after the target where two devices share one. Spills, time and findings remain."""
 
 
 def render(report: ExplainReport, console: Console, *, detail: Detail = "normal") -> None:
     """Print the report. `brief` leaves out the sections, `full` shortens nothing."""
     groups = summary.groups(report)
-    _notes(report, console)
     if len(report.explanations) > 1:
         _comparison(groups, console)
     _failures(report, console)
@@ -44,13 +43,12 @@ def render(report: ExplainReport, console: Console, *, detail: Detail = "normal"
     for group in groups:
         for explanation in group.explanations:
             _kernel(group.label, explanation, console, detail)
+    _notes(report, console)
 
 
 def _notes(report: ExplainReport, console: Console) -> None:
     for note in report.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
-    if report.notes:
-        console.print()
 
 
 def _failures(report: ExplainReport, console: Console) -> None:
@@ -71,7 +69,8 @@ def _kernel(label: str, explanation: Explanation, console: Console, detail: Deta
     title.append(safe(label), style="bold")
     console.print(Rule(title, align="left", style="dim", characters="─"))
     console.print(Text(safe(words.headline(explanation)), style="bold"))
-    console.print()
+    if detail == "brief":
+        console.print()
     parts = (
         findings(explanation, brief=True)
         if detail == "brief"

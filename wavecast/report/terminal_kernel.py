@@ -14,7 +14,7 @@ from wavecast.report import terminal_prediction as time
 from wavecast.report.pressure import downsample
 from wavecast.report.terminal_findings import findings
 from wavecast.report.terminal_tables import loops, memory, source_lines
-from wavecast.report.terminal_text import safe
+from wavecast.report.terminal_text import heading, safe
 
 if TYPE_CHECKING:
     from wavecast.analyze.result import Pressure
@@ -25,7 +25,9 @@ _LABEL_WIDTH = 10
 
 
 def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[RenderableType]:
-    """Everything below the headline, in reading order."""
+    """Everything below the headline, in reading order: what to do first, then why."""
+    yield from findings(explanation, brief=False)
+    yield heading("Launch and code")
     yield _facts(explanation, width, full=full)
     analysis = explanation.analysis
     found = explanation.predicted.prediction
@@ -37,7 +39,6 @@ def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[Re
         yield from memory(explanation, full=full)
     if full and analysis.lines:
         yield from source_lines(explanation)
-    yield from findings(explanation, brief=False)
     left_out_of = (*analysis.not_modelled, *(found.not_modelled if found else ()))
     if left_out_of:
         yield Text("")

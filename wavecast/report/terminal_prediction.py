@@ -34,6 +34,7 @@ def sections(
 ) -> Iterator[RenderableType]:
     """Everything below the line that names the time; `code` has the text of source lines."""
     yield heading("Time", _told(found))
+    yield Text("  what each resource needs alone; bounds overlap", style="dim")
     yield Padding(_bounds(found, width), (0, 0, 0, 2))
     for kind in shown.KINDS if full else _NORMAL:
         parts = shown.shares(found, kind)

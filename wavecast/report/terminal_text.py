@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from io import StringIO
+from typing import IO
 
 from rich.console import Console
 from rich.text import Text
@@ -17,11 +19,31 @@ def safe(text: str) -> str:
     return "".join(ch if ch.isprintable() else "�" for ch in text.expandtabs(4))
 
 
+_PADDING = re.compile(r" +$", re.MULTILINE)
+
+
+class UnpaddedFile:
+    """A text file that drops the spaces with which tables fill their lines up.
+
+    What a console prints ends with the end of a line, so a line is never written in two parts.
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """Write `text` without spaces at the ends of its lines."""
+        return self._file.write(_PADDING.sub("", text))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+
 def plain(render: Callable[[Console], None], width: int = 100) -> str:
-    """What a report prints, without colours."""
+    """What a report prints, without colours and padding."""
     out = StringIO()
     render(Console(file=out, width=width))
-    return out.getvalue()
+    return _PADDING.sub("", out.getvalue())
 
 
 def heading(text: str, note: str = "") -> Text:

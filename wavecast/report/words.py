@@ -113,11 +113,16 @@ def where(location: SourceLocation | None) -> str:
 def headline(explanation: Explanation) -> str:
     """The most important things about one kernel on one device, in plain words."""
     device = explanation.device
-    parts = [_fit(explanation), _spills(explanation), _occupancy(explanation)]
+    parts = [
+        _fit(explanation),
+        _time(explanation),
+        _bound(explanation),
+        _spills(explanation),
+        _occupancy(explanation),
+    ]
     loop = summary.main_loop(explanation.analysis)
     if loop is not None:
         parts.append(_loop(loop))
-    parts.append(_bound(explanation))
     sentences = ". ".join(part[:1].upper() + part[1:] for part in parts if part)
     return f"{device.target} ({short_name(device)}): {sentences}."
 
@@ -135,6 +140,15 @@ def _fit(explanation: Explanation) -> str:
         return ""
     limiter = words.resource(occupancy.limiter)
     return f"cannot launch: one {words.workgroup} does not fit the {words.unit} ({limiter})"
+
+
+def _time(explanation: Explanation) -> str:
+    """The predicted time and what bounds it."""
+    found = explanation.predicted.prediction
+    if found is None:
+        return ""
+    interval = f"{units.seconds(found.low)} to {units.seconds(found.high)}"
+    return f"{units.seconds(found.seconds)} predicted ({interval}), bound by {found.limiter}"
 
 
 def _spills(explanation: Explanation) -> str:
@@ -209,10 +223,10 @@ def _bound(explanation: Explanation) -> str:
         alone = roofline.memory_seconds
         return "" if alone is None else f"memory alone needs {most}{units.seconds(alone)}"
     floor = (most if roofline.bound == "memory" else "") + units.seconds(roofline.floor_seconds)
-    words = f"{roofline.bound}-bound, floor {floor}"
+    words = f"floor {floor} ({roofline.bound}"
     if roofline.sustained_seconds is not None:
-        words += f" ({units.seconds(roofline.sustained_seconds)} at sustained rates)"
-    return words
+        words += f"; {units.seconds(roofline.sustained_seconds)} at sustained rates"
+    return f"{words})"
 
 
 def assumptions(values: Mapping[str, object]) -> str:
