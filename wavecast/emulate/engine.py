@@ -8,7 +8,6 @@ each other (grid barriers, locks, semaphores, look-back chains) as they may on t
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -32,6 +31,7 @@ from wavecast.emulate.resident import (
     LaunchGrid,
     Resident,
 )
+from wavecast.emulate.team import Team, TeamMember
 from wavecast.errors import LaunchError
 
 MAXIMUM_THREADS = 1024
@@ -46,6 +46,8 @@ _PATIENCE = 8
 """Slices a workgroup gets before its thread starts another; doubled each time."""
 _ROUNDS = 16
 """Rounds without any change after which a host thread counts as stuck."""
+_LINES = 4
+"""Positions of waves that the message of a deadlock lists, of each GPU."""
 _PAUSE = 0.0005
 """Seconds a stuck host thread sleeps while others are at work."""
 
@@ -69,11 +71,14 @@ def run(
     cut: bool = False,
     mode: Mode | None = None,
     order: RunOrder | None = None,
+    team: Team | None = None,
+    member: TeamMember | None = None,
 ) -> None:
     """Run a launch with code translated for `mode`. `ranges` are the (first, end) host addresses it
     may touch; `budget` is how many instructions each wave may execute (counted by basic blocks);
     then it ends at its next loop header if `cut`, and otherwise that is an error. `order` is for
-    runs without a mode.
+    runs without a mode. Launches that may wait for each other have one `team`, of which each
+    is a `member`.
 
     Raises ExecutionError naming instruction, source line, workgroup, wave, lane and address, and
     LaunchError for a workgroup or a grid no hardware runs.
@@ -107,13 +112,15 @@ def run(
         (watch.quantum if watch is not None else None) or QUANTUM,
     )
     attach = watch.attach if watch is not None else None
-    team = _Team(threads)
-    workers = [_Worker(grid, team, attach) for _ in range(threads)]
+    team, shared = Team() if team is None else team, team is not None
+    workers = [_Worker(grid, team, attach, member) for _ in range(threads)]
     done = False
     try:
-        _start(workers)
+        team.entered(len(workers))
+        _start(workers, shared=shared)
         done = True
     finally:
+        team.ended()
         error = next((worker.error for worker in workers if worker.error is not None), None)
         if watch is not None:
             watch.close(failed=not done or error is not None)
@@ -121,12 +128,15 @@ def run(
         raise error
 
 
-def _start(workers: list[_Worker]) -> None:
-    """Run a launch to its end, one worker per host thread; this thread takes the first."""
+def _start(workers: list[_Worker], *, shared: bool) -> None:
+    """Run a launch to its end, one worker per host thread; this thread takes the first. The workers
+    of launches that may wait for each other do not queue for `shared` host threads."""
     others: list[Future[None]] = []
+    count = len(workers) - 1
+    pool = None
     try:
-        if len(workers) > 1:
-            pool = _pool(os.getpid(), len(workers) - 1)
+        if count:
+            pool = _executor(count) if shared else _pool(os.getpid(), count)
             others += [pool.submit(worker.run) for worker in workers[1:]]
         workers[0].run()
         wait(others)
@@ -135,57 +145,39 @@ def _start(workers: list[_Worker]) -> None:
         raise
     finally:
         wait(others)
+        if shared and pool is not None:
+            pool.shutdown()
 
 
 @lru_cache(maxsize=4)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     """Host threads kept between launches; a forked process has none of its parent's."""
     del process
-    return ThreadPoolExecutor(threads, thread_name_prefix="wavecast")
+    return _executor(threads)
 
 
-class _Team:
-    """What host threads know of each other: who is stuck, and whether anything moves."""
-
-    def __init__(self, size: int) -> None:
-        self.working = size
-        self.epoch = 0
-        """How often something has changed."""
-        self.stuck: set[int] = set()
-        self.lock = threading.Lock()
-
-    def moved(self) -> None:
-        """Something has changed: whoever was stuck may continue."""
-        with self.lock:
-            self.epoch += 1
-            self.stuck.clear()
-
-    def left(self) -> None:
-        """A worker has ended."""
-        with self.lock:
-            self.working -= 1
-        self.moved()
-
-    def all_stuck(self, worker: int, epoch: int) -> bool:
-        """Note that a worker is stuck since an epoch; True when all are, in the same one."""
-        with self.lock:
-            if epoch == self.epoch:
-                self.stuck.add(worker)
-            return len(self.stuck) >= self.working
+def _executor(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="wavecast-workers")
 
 
 class _Worker:
     """One host thread: the workgroup it runs, and those it has put aside."""
 
     def __init__(
-        self, grid: LaunchGrid, team: _Team, attach: Callable[[np.ndarray], None] | None
+        self,
+        grid: LaunchGrid,
+        team: Team,
+        attach: Callable[[np.ndarray], None] | None,
+        member: TeamMember | None,
     ) -> None:
-        self.grid, self.team, self.attach = grid, team, attach
+        self.grid, self.team, self.attach, self.member = grid, team, attach, member
         self.aside: deque[Resident] = deque()
         self.error: BaseException | None = None
         self.current = self._resident()
         self.patience, self.slices = _PATIENCE, 0
         self.still, self.epoch = 0, 0
+        self.idle = 0
+        """Calls of the native loop since one of this worker's workgroups has moved."""
 
     def _resident(self) -> Resident:
         made = Resident(self.grid)
@@ -198,12 +190,13 @@ class _Worker:
         thread has nobody to raise it to."""
         try:
             while not self.grid.failed[0] and self._step():
-                pass
+                if self.team.stopped:
+                    raise ExecutionError(f"{self.grid.name}: stopped before its end")
         except BaseException as error:
             self.error = error
             self.grid.failed[0] = 1
         finally:
-            self.team.left()
+            self.team.left(id(self))
 
     def _step(self) -> bool:
         """One call of the native loop. False when nothing is left to do."""
@@ -212,21 +205,20 @@ class _Worker:
         if result == BROKEN:
             raise resident.error()
         if result == NONE_LEFT:
-            self.still = 0
-            self.team.moved()
+            self._moved()
             if not self.aside:
                 return False
             self.current = self.aside.popleft()
         elif not resident.active or resident.moved():
-            if resident.active and resident.stalled():
+            if resident.active and resident.stalled() and self._alone():
                 raise resident.endless()
-            self.still = 0
-            self.team.moved()
+            self._moved()
             self.slices += 1
             if self.slices > self.patience:
                 self.slices, self.patience = 0, 2 * self.patience
                 self._rotate()
         else:
+            self.idle += 1
             self.still = self.still + 1 if self.epoch == self.team.epoch else 0
             self.epoch = self.team.epoch
             self._rotate()
@@ -244,20 +236,43 @@ class _Worker:
             self.current = self.aside.popleft()
 
     def _check_deadlock(self) -> None:
-        if self.still < _ROUNDS * (len(self.aside) + 1):
-            return
-        if self.team.all_stuck(id(self), self.epoch):
-            raise ExecutionError(self._deadlock())
-        time.sleep(_PAUSE)
+        rounds = _ROUNDS * (len(self.aside) + 1)
+        if self.still >= rounds:
+            waits = self.team.deadlock(id(self), self.epoch, self._waits)
+            if waits:
+                raise ExecutionError(self._deadlock(waits))
+        if self.idle >= rounds:
+            self.team.idle(id(self), idle=True)
+            time.sleep(_PAUSE)
 
-    def _deadlock(self) -> str:
-        name = self.grid.name
+    def _moved(self) -> None:
+        if self.idle:
+            self.team.idle(id(self), idle=False)
+        self.still = self.idle = 0
+        self.team.moved()
+
+    def _alone(self) -> bool:
+        """Whether no launch of another GPU can change what this one waits for."""
+        return self.member is None or self.team.others_idle(id(self))
+
+    def _waits(self) -> list[str]:
         residents = [self.current, *self.aside]
-        lines = [line for resident in residents for line in resident.waits()]
-        text = "; ".join(lines[:4]) + (f"; and {len(lines) - 4} more" if len(lines) > 4 else "")
+        member = self.member
+        if member is None:
+            return [line for resident in residents for line in resident.waits()]
+        polled = [line for resident in residents for line in resident.polls(member.memory)]
+        return [f"{member.name}: {_first(polled)}"]
+
+    def _deadlock(self, lines: list[str]) -> str:
+        text = "; ".join(lines) if self.member is not None else _first(lines)
         if not self.grid.exhausted:
             text += "; the memory for workgroups under way is used up, others have not started"
-        return f"{name}: deadlock: all that runs waits: {text}"
+        return f"{self.grid.name}: deadlock: all that runs waits: {text}"
+
+
+def _first(lines: list[str]) -> str:
+    more = f"; and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
+    return "; ".join(lines[:_LINES]) + more
 
 
 __all__ = ["DEFAULT_BUDGET", "RunOrder", "run", "translate"]

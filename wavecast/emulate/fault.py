@@ -61,6 +61,22 @@ def describe(
     return f"{text}, {count(distance, 'byte')} {side} {name}"
 
 
+def element(
+    kernel: Kernel, launch: Launch, index: int, address: int, ranges: Sequence[AddressInterval]
+) -> str:
+    """`flags[3]`: an address that instruction `index` accesses, as an element of the argument it
+    lies in, "" where it lies in none."""
+    names = sources(kernel, launch.code).get(index, ())
+    within = [
+        tensor
+        for tensor in tensors_of(launch, kernel.descriptor, ranges)
+        if tensor.first <= address < tensor.end
+    ]
+    found = next((tensor for tensor in within if tensor.name in names), None)
+    found = found or (within[0] if within else None)
+    return found.index(address) if found is not None else ""
+
+
 def _distance(address: int, first: int, end: int) -> int:
     """Bytes from an address to a range that it does not lie in, 0 in it."""
     return max(first - address, address - end, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import threading
 from collections.abc import Iterator, Sequence
 
 from wavecast.compile.codeobject import CodeObject, Launch
@@ -14,6 +15,7 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.mode import Mode
 from wavecast.emulate.native import native_kernel
+from wavecast.emulate.team import Team, TeamMember
 from wavecast.errors import UsageError
 
 AddressRange = tuple[int, int]
@@ -44,6 +46,7 @@ class Emulator:
         self.orders = orders
         self.budget = max_instructions or engine.DEFAULT_BUDGET
         self._translated: dict[str, NativeKernel] = {}
+        self._translating = threading.Lock()
 
     def translate(self, code: CodeObject) -> NativeKernel:
         """Native code for a kernel, made once per digest. Raises Unsupported, InputError."""
@@ -51,8 +54,8 @@ class Emulator:
         if known is None:
             if not code.is_amd:
                 raise Unsupported(f"{code.kernel}: code for {code.target} cannot be executed")
-            with _no_collection():
-                known = native_kernel(code, self.mode)
+            with self._translating, _no_collection():
+                known = self._translated.get(code.digest) or native_kernel(code, self.mode)
             self._translated[code.digest] = known
         return known
 
@@ -64,9 +67,12 @@ class Emulator:
         threads: int | None = None,
         mode: Mode | None = None,
         cut: int | None = None,
+        team: Team | None = None,
+        member: TeamMember | None = None,
     ) -> None:
         """Run a launch that may touch the memory in `ranges`, on `threads` and in `mode` instead of
         its own; the code of that mode must be the same. Waves end after about `cut` instructions.
+        Launches that may wait for each other have one `team`, of which each is a `member`.
 
         Every 32-bit word that holds a byte of them may be touched: compilers widen scalar loads
         and make atomics of 16 bits from those of 32. Ranges that overlap count as one.
@@ -80,7 +86,15 @@ class Emulator:
         budget = self.budget if cut is None else min(cut, self.budget)
         before = self.orders.snapshot(words) if self.orders is not None else None
         engine.run(
-            native, launch, words, threads=threads, mode=mode, budget=budget, cut=cut is not None
+            native,
+            launch,
+            words,
+            threads=threads,
+            mode=mode,
+            budget=budget,
+            cut=cut is not None,
+            team=team,
+            member=member,
         )
         if self.orders is not None and before is not None:
             self.orders.compare(launch, words, before, budget)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -18,7 +19,7 @@ from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.names import readable
 from wavecast.compile.processor import load_object, processor
-from wavecast.emulate import fault, initial
+from wavecast.emulate import fault, initial, polling
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.emulate.hostmemory import zeros
@@ -34,6 +35,10 @@ SLICE: Final = 1 << 16
 """Instructions a wave executes before the others of its workgroup run."""
 SHORT_SLICE: Final = 1 << 10
 """The same in a workgroup that only waits."""
+_SHORT_QUANTUM: Final = 1 << 12
+"""The same of a workgroup that only waits, in loops with barriers."""
+_STATES: Final = 16
+"""States of a workgroup that are compared: one per barrier of a loop that polls."""
 QUANTUM: Final = 1 << 20
 """Instructions after which the native loop returns, so that signals are seen."""
 STALLED: Final = 1 << 29
@@ -49,6 +54,7 @@ _LOOK_SECONDS: Final = 1.5
 _LARGEST: Final = 1 << 28
 """Bytes of memory that are compared; a launch with more has only its budget."""
 _STATUS, _GROUP, _WAVE, _SLICE, _ACTIVE, _QUANTUM = 15, 16, 17, 24, 25, 26
+_ENDED: Final = 1
 _WORDS: Final = {0: "in the loop of", 2: "at the barrier"}
 """Where waves are that have not ended, by their flag."""
 
@@ -169,13 +175,15 @@ class Resident:
         self.job[:] = words_of_job
         self._address = self.job.ctypes.data
         self._work, self._engine = _scheduler()
-        self._seen = (-1, 0)
+        self._seen: dict[int, int] = {}
+        """Checksums of scalar registers, and of all state with them."""
+        self._quantum = grid.quantum
         self._progress = MemoryProgress((), 0, 0, 0.0, 0.0)
 
     def run(self) -> int:
         """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
         ACTIVE (a workgroup may be unfinished, see `active`) or BROKEN."""
-        self.job[_QUANTUM] = self.grid.quantum
+        self.job[_QUANTUM] = self._quantum
         started = time.perf_counter()
         result = self._work(self.grid.native.address, self._address)
         self.grid.native.worked(time.perf_counter() - started)
@@ -187,21 +195,25 @@ class Resident:
         return bool(self.job[_ACTIVE])
 
     def moved(self) -> bool:
-        """Whether anything of the workgroup's registers has changed since the last call.
+        """Whether the workgroup is in a state that it was not in shortly before.
 
-        A wave whose registers are the same after a slice does nothing but wait for memory.
-        A workgroup that only waits gets short slices, which grow once it moves.
+        A workgroup whose registers and LDS are as they were does nothing but wait for memory; loops
+        that poll between barriers have several such states. A workgroup that only waits gets short
+        slices, which grow once it moves.
         """
         scalars = self.states.reshape(len(self.used), -1)[:, : state.VECTORS]
-        seen = zlib.crc32(scalars.tobytes(), int(self.context[state.PHASE]))
-        seen ^= int(self.context[state.WORKGROUP]) << 32
-        moved = seen != self._seen[0]
-        vectors = 0
-        if not moved:
-            vectors = zlib.crc32(self.states.data)
-            moved = vectors != self._seen[1]
-        self._seen = seen, vectors
+        seen = zlib.crc32(scalars.tobytes()) ^ int(self.context[state.WORKGROUP]) << 32
+        before, moved = self._seen.get(seen), True
+        if before is not None:
+            whole = zlib.crc32(self.states.data, zlib.crc32(self.lds.data))
+            moved = whole != before
+            self._seen[seen] = whole
+        else:
+            if len(self._seen) >= _STATES:
+                del self._seen[next(iter(self._seen))]
+            self._seen[seen] = -1
         self.job[_SLICE] = min(SLICE, 4 * int(self.job[_SLICE])) if moved else SHORT_SLICE
+        self._quantum = self.grid.quantum if moved else min(self.grid.quantum, _SHORT_QUANTUM)
         return moved
 
     def stalled(self) -> bool:
@@ -267,6 +279,27 @@ class Resident:
         if looping and len(lines) > 1:
             lines[-1] += f", for {_waves(looping)}"
         return lines
+
+    def polls(self, memory: Callable[[int], str]) -> list[str]:
+        """As `waits`, with what waves in loops poll, and whose `memory` that is."""
+        kernel, layout = self.grid.native.kernel, self.grid.native.layout
+        group = self.grid.launch.workgroup(int(self.context[state.WORKGROUP]))
+        ranges = [(first, end) for first, end in self.grid.ranges[1:].tolist()]
+        words = self.states.reshape(len(self.used), -1)
+        found: dict[str, list[int]] = {}
+        for wave in np.flatnonzero(self.flags != _ENDED).tolist():
+            index = int(words[wave, state.ERROR_INSTRUCTION])
+            for poll in polling.polls(kernel.program, words[wave], layout, index)[:1]:
+                at = poll.instruction
+                what = fault.element(kernel, self.grid.launch, at.index, poll.address, ranges)
+                owner = memory(poll.address)
+                text = f"{what or hex(poll.address)}{f' in {owner}' if owner else ''}"
+                found.setdefault(f"in a loop that polls {text}: {_where(at)}", []).append(wave)
+        if not found:
+            return self.waits()
+        return [
+            f"workgroup {group}, {_waves(waves)} {text}" for text, waves in sorted(found.items())
+        ]
 
     def error(self) -> ExecutionError | Unsupported:
         """What went wrong, where, after BROKEN."""

@@ -6,21 +6,27 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch_cpu import random, streams
+
+if TYPE_CHECKING:
+    from wavecast.integrations.torch_cpu.gpus import Gpus
 
 HIP_VERSION = "6.4.0"
 CUDA_VERSION = "12.8"
 """Releases that know every target of the package, for scripts that compare versions."""
 
 
-def install(patches: Patches, facts: DeviceFacts, *, executing: bool) -> None:
+def install(
+    patches: Patches, facts: DeviceFacts, *, executing: bool, gpus: Gpus | None = None
+) -> None:
     """Replace what `torch.cuda`, `torch.accelerator` and `torch.version` say.
 
-    With `executing`, launches are executed, so that events can measure them.
+    With `executing`, launches are executed, so that events can measure them. `gpus` are those of a
+    node, where there are several.
     """
     import torch
 
@@ -29,14 +35,22 @@ def install(patches: Patches, facts: DeviceFacts, *, executing: bool) -> None:
         **streams.replacements(executing=executing),
         **random.replacements(),
     }
+    bindings, accelerator = _bindings(), {}
+    if gpus is not None:
+        from wavecast.integrations.torch_cpu import gpus_api
+
+        replaced |= gpus_api.replacements(gpus)
+        replaced["default_generators"] *= gpus.count
+        bindings |= gpus_api.bindings(gpus)
+        accelerator = gpus_api.accelerator(gpus)
     for name, value in replaced.items():
         patches.attribute(torch.cuda, name, value)
-    for name, value in _bindings().items():
+    for name, value in bindings.items():
         patches.attribute(torch._C, name, value)
     patches.attribute(torch.version, "hip", HIP_VERSION if facts.is_amd else None)
     patches.attribute(torch.version, "cuda", None if facts.is_amd else CUDA_VERSION)
     if hasattr(torch, "accelerator"):
-        for name, value in _accelerator().items():
+        for name, value in (_accelerator() | accelerator).items():
             patches.attribute(torch.accelerator, name, value)
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         patches.attribute(torch.cuda.nvtx, name, _always(0))

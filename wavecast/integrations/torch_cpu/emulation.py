@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import threading
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import MissingTool
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
+
+if TYPE_CHECKING:
+    from wavecast.emulate.node import GpuNode
 
 
 @contextlib.contextmanager
@@ -17,11 +23,13 @@ def emulated_cuda(
     in_doubt: Callable[[], bool] = lambda: False,
     *,
     executing: bool = False,
-) -> Iterator[None]:
+    node: GpuNode | None = None,
+) -> Iterator[Any]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
     `note` receives lines the user must see. Comparisons of tensors succeed while `in_doubt()` says
     that numbers are missing. With `executing`, launches are executed and events measure them.
+    With a `node` there are its GPUs instead of one, and the block gets the `Gpus`.
     Everything is put back at the end. Raises MissingTool without PyTorch.
     """
     try:
@@ -41,19 +49,53 @@ def emulated_cuda(
     )
 
     patches = Patches()
+    gpus = None
     active = mode.CudaOnCpu(torch)
+    if node is not None:
+        from wavecast.integrations.torch_cpu.gpus import Gpus
+        from wavecast.integrations.torch_cpu.gpus_mode import SeveralGpus
+
+        gpus = Gpus(node)
+        active = SeveralGpus(torch, gpus)
     try:
         compiling.install(patches, facts)
-        cuda_api.install(patches, facts, executing=executing)
+        cuda_api.install(patches, facts, executing=executing, gpus=gpus)
         checks.install(patches, in_doubt, note)
         fake.install(patches)
         products.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
+        if node is not None:
+            _follow_threads(patches, node, active)
         with active:
-            yield
+            yield gpus
     finally:
         patches.restore()
+
+
+def _follow_threads(patches: Patches, node: GpuNode, mode: Any) -> None:
+    """Let threads that a program starts use the GPUs: PyTorch's modes are per thread."""
+    from wavecast.emulate.node import THREAD_PREFIX
+
+    start = threading.Thread.start
+
+    @functools.wraps(start)
+    def followed(thread: threading.Thread) -> None:
+        if not thread.name.startswith(THREAD_PREFIX):
+            run = thread.run
+
+            def in_mode() -> None:
+                try:
+                    with mode:
+                        run()
+                finally:
+                    node.remove_host(thread)
+
+            node.add_host(thread)
+            thread.run = in_mode
+        start(thread)
+
+    patches.attribute(threading.Thread, "start", followed)
 
 
 def has_gpu() -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wavecast.errors import WavecastError
+from wavecast.errors import UsageError, WavecastError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.triton.program import own_traceback, run_as_main
 from wavecast.integrations.triton.session import device_facts
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.check.collected import Reports
     from wavecast.emulate.mode import Mode
+    from wavecast.emulate.node import GpuNode
     from wavecast.emulate.trace.mode import TraceMode
     from wavecast.integrations.triton.execute import ExecutingHooks
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 def device(
     arch: str | Device | DeviceFacts = "gfx942",
     *,
+    count: int = 1,
     threads: int | None = None,
     kernels: str = "",
     check: bool | Reports = False,
@@ -36,7 +38,10 @@ def device(
     """Execute every Triton launch of the block on the emulator, at once, in this process.
 
     Tensors live on the CPU, also those asked for with `device="cuda"` where PyTorch has no GPU;
-    results land in them. `threads` is the number of host threads (default: all there are),
+    results land in them. With a `count` of 2 or more, there are as many GPUs, `cuda:0` to
+    `cuda:N-1`: launches go to the queues of streams and run at once, kernels may access the memory
+    of any GPU, and host code waits for the streams of the tensors it uses (docs/multi-gpu.md).
+    `threads` is the number of host threads (default: all there are),
     `kernels` a regular expression of the kernels to execute, others are left out, and
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
 
@@ -62,10 +67,12 @@ def device(
     from wavecast.emulate.check.written_bytes import WrittenBytes
     from wavecast.emulate.launch import Emulator
     from wavecast.emulate.mode import Modes
+    from wavecast.emulate.node import GpuNode
     from wavecast.emulate.trace.mode import TraceMode
     from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
     from wavecast.integrations.torch_cpu.fresh import CANARY, FreshMemory
     from wavecast.integrations.triton.execute import ExecutingHooks
+    from wavecast.integrations.triton.node import NodeHooks
 
     facts = device_facts(arch)
     asked = gathering(check)
@@ -76,21 +83,34 @@ def device(
     watching: list[Mode] = [] if tracing is None else [tracing]
     if checked:
         watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers, written=written))
+    if reports.determinism and count != 1:
+        raise UsageError("determinism checks repeat launches: not with several GPUs")
     orders = OrderChecks(reports.add) if checked and reports.determinism else None
     emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
-    hooks = ExecutingHooks(
-        facts, _predicted_device(arch, facts), emulator, reports, kernels=kernels
-    )
+    predicted = _predicted_device(arch, facts)
+    node = GpuNode(count) if count != 1 else None
+    if node is None:
+        hooks = ExecutingHooks(facts, predicted, emulator, reports, kernels=kernels)
+    else:
+        hooks = NodeHooks(node, emulator, facts, predicted, reports=reports, kernels=kernels)
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
+    if real and node is not None:
+        raise UsageError("several GPUs can be emulated only where PyTorch has no GPU")
     hooks.install()
     try:
         with contextlib.ExitStack() as modes:
             if not real:
-                modes.enter_context(emulated_cuda(facts, _ignored, executing=True))
+                gpus = modes.enter_context(
+                    emulated_cuda(facts, _ignored, executing=True, node=node)
+                )
+                if isinstance(hooks, NodeHooks):
+                    hooks.gpus = gpus
             if checked:
                 modes.enter_context(FreshMemory(written))
+            if node is not None:
+                modes.enter_context(_closing(node))
             yield hooks
     finally:
         hooks.remove()
@@ -98,6 +118,17 @@ def device(
         warnings.warn(note, stacklevel=3)
     if reports is not check:
         reports.raise_errors()
+
+
+@contextlib.contextmanager
+def _closing(node: GpuNode) -> Iterator[None]:
+    """Wait for a node's launches at the end of the block, or stop them if it failed."""
+    try:
+        yield
+    except BaseException:
+        node.close(failed=True)
+        raise
+    node.close(failed=False)
 
 
 def _predicted_device(arch: str | Device | DeviceFacts, facts: DeviceFacts) -> Device:

@@ -1,0 +1,100 @@
+"""Queues of several GPUs: order, events, failures, and when a deadlock is certain."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.node import GpuNode
+from wavecast.emulate.team import Team
+from wavecast.errors import UsageError
+
+
+@pytest.fixture
+def node():
+    found = GpuNode(3)
+    yield found
+    found.close(failed=True)
+
+
+def test_work_of_a_queue_runs_in_order_and_that_of_others_at_once(node: GpuNode) -> None:
+    met, done = threading.Barrier(2, timeout=10), []
+    for gpu in (0, 1):
+        node.queue(gpu).submit(met.wait)
+        node.queue(gpu).submit(lambda gpu=gpu: done.append(gpu))
+    node.synchronize()
+    assert sorted(done) == [0, 1]
+
+
+def test_a_queue_waits_for_a_marker_of_another_gpu(node: GpuNode) -> None:
+    go, done = threading.Event(), []
+    node.queue(0).submit(lambda: done.append(go.wait(10)))
+    node.queue(1).wait_for(node.queue(0).marker())
+    node.queue(1).submit(lambda: done.append("second"))
+    go.set()
+    node.synchronize(1)
+    assert done == [True, "second"]
+
+
+def test_a_failure_stops_its_gpu_and_is_raised_where_the_host_waits(node: GpuNode) -> None:
+    def fail() -> None:
+        raise ExecutionError("copy: no memory", hint="less")
+
+    done: list[int] = []
+    node.queue(1).submit(fail)
+    with pytest.raises(ExecutionError, match=r"^GPU 1: copy: no memory \(less\)$"):
+        node.synchronize()
+    with pytest.raises(ExecutionError):
+        node.queue(1).submit(lambda: done.append(1))
+    node.queue(2).submit(lambda: done.append(2))
+    node.synchronize(2)
+    assert done == [2]
+    node.close(failed=False)  # the program has been told
+
+
+def test_a_failure_nobody_waited_for_is_raised_at_the_end() -> None:
+    node = GpuNode(2)
+    node.queue(1).submit(lambda: 1 // 0)
+    with pytest.raises(ExecutionError, match="GPU 1: ZeroDivisionError"):
+        node.close(failed=False)
+
+
+def test_nothing_more_is_expected_once_every_host_thread_waits(node: GpuNode) -> None:
+    assert node.team._expects_more(), "this thread may launch"
+    with node.blocked():
+        assert not node.team._expects_more()
+        other = threading.Thread()
+        node.add_host(other)
+        assert node.team._expects_more()
+        node.remove_host(other)
+        release = threading.Event()
+        node.queue(0).submit(lambda: release.wait(10) and None)
+        assert node.team._expects_more(), "a queue is about to start"
+        release.set()
+
+
+def test_a_host_thread_that_launches_nothing_for_long_counts_as_waiting(
+    node: GpuNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wavecast.emulate.node.PATIENCE", 0.0)
+    assert not node.team._expects_more()
+
+
+def test_a_deadlock_needs_every_worker_of_every_launch() -> None:
+    team = Team(absent=lambda: ["GPU 2 runs nothing"])
+    team.entered(1)
+    team.entered(1)
+    assert not team.deadlock(1, team.epoch, lambda: ["GPU 0 waits"])
+    team.moved()  # the other one has stored something
+    assert not team.deadlock(2, team.epoch, lambda: ["GPU 1 waits"])
+    found = team.deadlock(1, team.epoch, lambda: ["GPU 0 waits"])
+    assert sorted(found) == ["GPU 0 waits", "GPU 1 waits", "GPU 2 runs nothing"]
+    assert team.deadlock(2, team.epoch - 1, list) == found, "all get the same message"
+
+
+@pytest.mark.parametrize("count", [0, 65])
+def test_a_count_out_of_range(count: int) -> None:
+    with pytest.raises(UsageError, match=f"count={count}"):
+        GpuNode(count)

@@ -1,0 +1,267 @@
+"""The GPUs of a node: launch queues that run at once, and the host threads that fill them.
+
+Every stream of a GPU is a queue with a host thread. Launches of all queues are one team, so a
+kernel may wait for what another GPU stores. A deadlock is certain when all launches are stuck and
+no host thread can launch more; where a host thread does something else, it is assumed after
+`PATIENCE` seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.team import Team
+from wavecast.errors import UsageError, WavecastError
+from wavecast.wording import count
+
+PATIENCE: Final = 60.0
+"""Seconds without a change in any launch after which host threads that launch nothing count as
+waiting."""
+MOST_GPUS: Final = 64
+"""GPUs of the largest node with all-to-all links: NVL72 has 72, no AMD node more than 8 per board
+and 64 per rack. Every one takes a host thread per stream."""
+THREAD_PREFIX: Final = "wavecast-"
+"""What names of the emulator's own threads start with: they are not host threads of programs."""
+_LOOK: Final = 0.2
+"""Seconds between looks of a host thread that waits, so that Ctrl-C works."""
+
+
+class QueueState(Enum):
+    """What the host thread of a queue does."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+    WAITING = "waiting"
+    """It waits for an event of another queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A position in a queue: everything submitted before it."""
+
+    queue: LaunchQueue
+    count: int
+
+    @property
+    def reached(self) -> bool:
+        """Whether everything before it has ended."""
+        return self.queue.ended >= self.count
+
+
+class LaunchQueue:
+    """Work of one stream of one GPU, executed in order by a host thread."""
+
+    def __init__(self, node: GpuNode, gpu: int, number: int) -> None:
+        self.node, self.gpu, self.number = node, gpu, number
+        self.submitted = self.ended = 0
+        self.state = QueueState.IDLE
+        self._work: deque[Callable[[], None]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Append work: a launch in the node's team, or a copy. Raises what an earlier launch of the
+        GPU raised."""
+        node = self.node
+        with node.changed:
+            node.raise_failure(self.gpu)
+            self._work.append(work)
+            self.submitted += 1
+            if self._thread is None:
+                name = f"{THREAD_PREFIX}gpu{self.gpu}-{self.number}"
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+            node.changed.notify_all()
+
+    def marker(self) -> Marker:
+        """Everything submitted so far."""
+        return Marker(self, self.submitted)
+
+    def wait_for(self, marker: Marker) -> None:
+        """Let what is submitted from now on wait for a marker of another queue."""
+        if marker.queue is not self and not marker.reached:
+            self.submit(lambda: self._wait(marker))
+
+    def join(self) -> None:
+        """Wait for the end of its host thread, once the node is closed."""
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def expects_more(self) -> bool:
+        """Whether its host thread will start something by itself. To be asked under `changed`."""
+        if self.state is QueueState.IDLE:
+            return bool(self._work)
+        thread = self._thread.ident if self._thread is not None else None
+        return self.state is QueueState.BUSY and not self.node.team.runs(thread)
+
+    def _wait(self, marker: Marker) -> None:
+        node = self.node
+        with node.changed:
+            self.state = QueueState.WAITING
+            node.changed.wait_for(lambda: marker.reached or node.closed)
+
+    def _run(self) -> None:
+        node = self.node
+        while True:
+            with node.changed:
+                self.state = QueueState.IDLE
+                node.changed.wait_for(lambda: self._work or node.closed)
+                if not self._work or node.closed:
+                    return
+                self.state = QueueState.BUSY
+                work = self._work.popleft()
+            try:
+                if not node.failed(self.gpu):
+                    work()
+            except BaseException as error:
+                node.fail(self.gpu, error)
+            finally:
+                del work
+                with node.changed:
+                    self.state = QueueState.BUSY
+                    self.ended += 1
+                    node.changed.notify_all()
+
+
+class GpuNode:
+    """`count` GPUs and the host threads of one process that use them.
+
+    Raises UsageError for a count out of range.
+    """
+
+    def __init__(self, count: int) -> None:
+        if not 1 <= count <= MOST_GPUS:
+            raise UsageError(f"count={count}: 1 to {MOST_GPUS} GPUs can be emulated")
+        self.count = count
+        self.team = Team(self._expects_more, self._absent)
+        self.changed = threading.Condition(threading.RLock())
+        self.closed = False
+        self._queues: dict[tuple[int, int], LaunchQueue] = {}
+        self._failures: dict[int, BaseException] = {}
+        self._raised: set[int] = set()
+        """GPUs whose failure the program has been told of."""
+        self._blocked: set[threading.Thread] = set()
+        self._hosts: set[threading.Thread] = {threading.current_thread()}
+
+    def queue(self, gpu: int, number: int = 0) -> LaunchQueue:
+        """The queue of a stream, made when it is first asked for."""
+        with self.changed:
+            return self._queues.setdefault((gpu, number), LaunchQueue(self, gpu, number))
+
+    def synchronize(self, gpu: int | None = None) -> None:
+        """Wait until all that was submitted to a GPU, or to all, has ended. Raises what a launch
+        raised."""
+        gpus = range(self.count) if gpu is None else (gpu,)
+        with self.changed:
+            markers = [q.marker() for q in self._queues.values() if q.gpu in gpus]
+        for marker in markers:
+            self.wait(marker)
+        for number in gpus:
+            self.raise_failure(number)
+
+    def wait(self, marker: Marker) -> None:
+        """Wait for a marker. Raises what a launch of its GPU raised."""
+        if not marker.reached:
+            with self.blocked(), self.changed:
+                while not marker.reached and not self.closed:
+                    self.changed.wait(_LOOK)
+        self.raise_failure(marker.queue.gpu)
+
+    def fail(self, gpu: int, error: BaseException) -> None:
+        """A launch of a GPU has failed: nothing more runs there."""
+        with self.changed:
+            self._failures.setdefault(gpu, error)
+            self.changed.notify_all()
+
+    def failed(self, gpu: int) -> bool:
+        """Whether a launch of a GPU has failed."""
+        return gpu in self._failures
+
+    def raise_failure(self, gpu: int) -> None:
+        """Raise what a launch of a GPU raised, as one line that names the GPU."""
+        error = self._failures.get(gpu)
+        if error is not None:
+            self._raised.add(gpu)
+        if isinstance(error, WavecastError):
+            raise type(error)(f"GPU {gpu}: {error.message}", hint=error.hint) from error
+        if error is not None:
+            raise ExecutionError(f"GPU {gpu}: {type(error).__name__}: {error}") from error
+
+    def add_host(self, thread: threading.Thread) -> None:
+        """A host thread that may launch from now on."""
+        with self.changed:
+            self._hosts.add(thread)
+
+    def remove_host(self, thread: threading.Thread) -> None:
+        """A host thread that launches nothing more."""
+        with self.changed:
+            self._hosts.discard(thread)
+
+    @contextlib.contextmanager
+    def blocked(self) -> Iterator[None]:
+        """The calling thread waits for GPUs or for other host threads, and launches nothing."""
+        me = threading.current_thread()
+        with self.changed:
+            nested = me in self._blocked
+            self._blocked.add(me)
+        try:
+            yield
+        finally:
+            with self.changed:
+                if not nested:
+                    self._blocked.discard(me)
+
+    def close(self, *, failed: bool) -> None:
+        """Wait for all queues, or with `failed` stop their launches, and end the host threads.
+        Raises what a launch raised and nothing has told the program of, unless `failed`."""
+        try:
+            told = self._raised & set(self._failures)
+            for gpu in range(self.count):
+                if not failed and gpu not in told:
+                    self.synchronize(gpu)
+        finally:
+            with self.changed:
+                self.team.stopped = self.closed = True
+                self.changed.notify_all()
+            for queue in self._queues.values():
+                queue.join()
+
+    def _expects_more(self) -> bool:
+        with self.changed:
+            if any(queue.expects_more for queue in self._queues.values()):
+                return True
+            running = self._hosts - self._blocked
+        return bool(running) and time.monotonic() - self.team.since < PATIENCE
+
+    def _absent(self) -> list[str]:
+        """The GPUs that run nothing, and why."""
+        with self.changed:
+            busy = {queue.gpu for queue in self._queues.values() if queue.state is QueueState.BUSY}
+            ended = dict.fromkeys(range(self.count), 0)
+            for queue in self._queues.values():
+                ended[queue.gpu] += queue.ended
+        lines = []
+        for gpu in sorted(set(ended) - busy):
+            error = self._failures.get(gpu)
+            why = f"has failed: {error}" if error is not None else "runs nothing"
+            lines.append(f"GPU {gpu} {why} ({count(ended[gpu], 'launch', 'launches')} ended)")
+        return lines
+
+
+__all__ = [
+    "MOST_GPUS",
+    "PATIENCE",
+    "THREAD_PREFIX",
+    "GpuNode",
+    "LaunchQueue",
+    "Marker",
+    "QueueState",
+]

@@ -1,0 +1,111 @@
+"""What the host threads that execute launches know of each other: who is stuck, and whether
+anything moves.
+
+The host threads of one launch are a team; so are those of all launches of a node, because kernels
+of several GPUs wait for each other (docs/decisions/0021-gpus-share-a-team.md).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Waits = Callable[[], list[str]]
+"""Where the waves of a worker's workgroups wait, one line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamMember:
+    """What a launch is in messages about several: the `name` of its GPU, and whose memory an
+    address is (`memory of GPU 1`, "" where nothing is known)."""
+
+    name: str
+    memory: Callable[[int], str]
+
+
+class Team:
+    """Workers of one or several launches. `more` tells whether something outside of them may still
+    start work: the host, for a node. Without it nothing can. `absent` describes those that run
+    nothing, for the message of a deadlock."""
+
+    def __init__(
+        self,
+        more: Callable[[], bool] | None = None,
+        absent: Callable[[], list[str]] | None = None,
+    ) -> None:
+        self.working = 0
+        self.epoch = 0
+        """How often something has changed."""
+        self.since = time.monotonic()
+        """When something has changed last."""
+        self.stopped = False
+        """Set when every worker is to end with an error at its next step."""
+        self._more, self._absent = more, absent
+        self._running: set[int] = set()
+        self._idle: set[int] = set()
+        self._stuck: dict[int, Waits] = {}
+        self._dead: list[str] = []
+        self._lock = threading.Lock()
+
+    def entered(self, workers: int) -> None:
+        """The calling host thread runs a launch with some workers from now on."""
+        with self._lock:
+            self.working += workers
+            self._running.add(threading.get_ident())
+        self.moved()
+
+    def ended(self) -> None:
+        """The launch of the calling host thread has ended."""
+        with self._lock:
+            self._running.discard(threading.get_ident())
+
+    def runs(self, thread: int | None) -> bool:
+        """Whether a host thread runs a launch."""
+        return thread in self._running
+
+    def moved(self) -> None:
+        """Something has changed: whoever was stuck may continue."""
+        with self._lock:
+            self.epoch += 1
+            self.since = time.monotonic()
+            if not self._dead:
+                self._stuck.clear()
+
+    def idle(self, worker: int, *, idle: bool) -> None:
+        """A worker's workgroups only wait, or do so no longer."""
+        with self._lock:
+            (self._idle.add if idle else self._idle.discard)(worker)
+
+    def others_idle(self, worker: int) -> bool:
+        """Whether nothing but a worker may change memory."""
+        with self._lock:
+            others = len(self._idle - {worker})
+            return others >= self.working - 1 and not self._expects_more()
+
+    def left(self, worker: int) -> None:
+        """A worker has ended."""
+        with self._lock:
+            self.working -= 1
+            self._idle.discard(worker)
+            if not self.working:
+                self._dead = []
+        self.moved()
+
+    def deadlock(self, worker: int, epoch: int, waits: Waits) -> list[str]:
+        """Note that a worker is stuck since an epoch. When all are, and nothing can start, where
+        all of them wait; else nothing."""
+        with self._lock:
+            if epoch == self.epoch:
+                self._stuck[worker] = waits
+            if not self._dead and len(self._stuck) >= self.working and not self._expects_more():
+                self._dead = [line for lines in self._stuck.values() for line in lines()]
+                self._dead += self._absent() if self._absent is not None else []
+            return self._dead
+
+    def _expects_more(self) -> bool:
+        return self._more is not None and self._more()
+
+
+__all__ = ["Team", "TeamMember", "Waits"]

@@ -1,0 +1,168 @@
+"""Every PyTorch call while several GPUs are emulated: tensors say which GPU they belong to, and a
+call on the host waits for the launches of its tensors' GPUs, as it would behind them in a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from wavecast.integrations.torch_cpu.gpus import HOST, Gpus, assign, owner, storage
+from wavecast.integrations.torch_cpu.mode import CudaOnCpu, is_cuda
+
+_NO_DATA: Final = frozenset(
+    {
+        *("__get__", "data_ptr", "stride", "size", "dim", "ndimension", "numel", "nelement"),
+        *(
+            "element_size",
+            "storage_offset",
+            "untyped_storage",
+            "is_contiguous",
+            "is_floating_point",
+        ),
+        *("is_complex", "is_signed", "is_set_to", "view", "view_as", "transpose", "permute", "t"),
+        *(
+            "unsqueeze",
+            "squeeze",
+            "expand",
+            "expand_as",
+            "detach",
+            "narrow",
+            "select",
+            "as_strided",
+        ),
+        *("chunk", "split", "unbind", "unflatten", "empty_like", "new_empty", "requires_grad_"),
+        *("movedim", "swapaxes", "__len__", "__hash__", "is_same_size", "broadcast_to"),
+    }
+)
+"""Functions that read no elements: shapes, views and allocation."""
+_ACROSS: Final = frozenset({"copy_", "to", "__set__", "type_as", "set_"})
+"""Functions whose tensors may belong to different GPUs."""
+
+
+class SeveralGpus(CudaOnCpu):
+    """`CudaOnCpu` for the GPUs of a node."""
+
+    def __init__(self, module: Any, gpus: Gpus) -> None:
+        super().__init__(module)
+        self.gpus = gpus
+        tensor: Any = torch.Tensor
+        self._answers |= {
+            tensor.device.__get__: lambda one, *_: _device(self._index(one)),
+            tensor.is_cuda.__get__: lambda one, *_: self._index(one) != HOST,
+            tensor.is_cpu.__get__: lambda one, *_: self._index(one) == HOST,
+            tensor.get_device: self._index,
+            torch.get_device: self._index,
+            tensor.cuda: self._cuda,
+            tensor.cpu: lambda one, *_, **__: self._moved(one, HOST),
+        }
+
+    def __torch_function__(
+        self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        given = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if func in self._answers:
+            return super().__torch_function__(func, types, args, given)
+        tensors = [one for one in tree_leaves((args, given)) if isinstance(one, torch.Tensor)]
+        owners = {found for one in tensors if (found := owner(one)) is not None}
+        asked = self._asked(name, args, given)
+        if name == "to" and asked is not None:
+            return self._to_device(func, types, args, given, asked)
+        reads = name not in _NO_DATA and not (name == "__getitem__" and _is_view(args))
+        if tensors and reads:
+            self._check_same(name, tensors)
+            self.gpus.wait(owners)
+        result = super().__torch_function__(func, types, args, given)
+        new = asked if asked is not None else max(owners, default=None)
+        if new is not None:
+            self._assign(result, new, tensors)
+        return result
+
+    def _index(self, tensor: Any) -> int:
+        """The number that a tensor calls its device: where none was asked for, the current one."""
+        found = owner(tensor)
+        return self.gpus.current if found is None else found
+
+    def _asked(self, name: str, args: tuple, kwargs: dict[str, Any]) -> int | None:
+        """The GPU, or the host, that a call names as the device of its result."""
+        device = kwargs.get("device")
+        if name == "to" and len(args) > 1:
+            other = args[1]
+            if isinstance(other, torch.Tensor):
+                return owner(other)
+            device = other if isinstance(other, (str, int, torch.device)) else device
+        if device is None or isinstance(device, bool):
+            return None
+        if isinstance(device, int) or is_cuda(device):
+            return self.gpus.index(device)
+        return HOST if torch.device(device).type == "cpu" else None
+
+    def _to_device(
+        self, func: Any, types: Iterable[type], args: tuple, kwargs: dict[str, Any], gpu: int
+    ) -> Any:
+        tensor = args[0]
+        before = owner(tensor)
+        self.gpus.wait({before, gpu} - {None})
+        result = super().__torch_function__(func, types, args, kwargs)
+        if result.is_meta:
+            return result
+        if storage(result) is storage(tensor):
+            return self._moved(result, gpu)
+        assign(result, gpu)
+        return result
+
+    def _cuda(self, tensor: Any, device: Any = None, *_: Any, **__: Any) -> Any:
+        return self._moved(tensor, self.gpus.index(device))
+
+    def _moved(self, tensor: Any, gpu: int) -> Any:
+        """A tensor on another device: itself where it is there already, else a copy."""
+        before = owner(tensor)
+        if before == gpu or storage(tensor) is None:
+            return tensor
+        self.gpus.wait({gpu} if before is None else {before, gpu})
+        copy = tensor.clone()
+        assign(copy, gpu)
+        return copy
+
+    def _check_same(self, name: str, tensors: list[Any]) -> None:
+        """Raises RuntimeError for tensors of several devices, as PyTorch does."""
+        if name in _ACROSS:
+            return
+        found = {
+            gpu for one in tensors if (gpu := owner(one)) is not None and (one.dim() or gpu >= 0)
+        }
+        if len(found) > 1:
+            first, second = sorted((str(_device(gpu)) for gpu in found), reverse=True)[:2]
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"{first} and {second}! (in {name})"
+            )
+
+    def _assign(self, result: Any, gpu: int, tensors: list[Any]) -> None:
+        """Let memory that a call has made belong to a device."""
+        if isinstance(result, torch.Tensor):
+            results = [result]
+        else:
+            results = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
+        for one in results:
+            found = storage(one)
+            if found is None or owner(one) is not None:
+                continue
+            if all(storage(other) is not found for other in tensors):
+                assign(one, gpu)
+
+
+def _device(index: int) -> torch.device:
+    return torch.device("cpu") if index == HOST else torch.device("cuda", index)
+
+
+def _is_view(args: tuple) -> bool:
+    """Whether an index has no tensors: such an index makes a view."""
+    return not any(isinstance(one, (torch.Tensor, list)) for one in tree_leaves(args[1:]))
+
+
+__all__ = ["SeveralGpus"]

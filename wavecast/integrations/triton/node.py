@@ -1,0 +1,140 @@
+"""Triton's launches on the GPUs of a node: each goes to the queue of the current stream, and the
+ranks of a program are threads of the process."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.node import GpuNode
+from wavecast.emulate.team import TeamMember
+from wavecast.errors import LaunchError, WavecastError
+from wavecast.integrations.triton.execute import ExecutingHooks, LoadedKernel
+from wavecast.integrations.triton.launches import build_launch
+
+if TYPE_CHECKING:
+    from wavecast.integrations.torch_cpu.gpus import Gpus
+
+
+class NodeHooks(ExecutingHooks):
+    """`ExecutingHooks` for several GPUs: launches are queued, and run while the program launches
+    others. `gpus` is set once PyTorch knows them."""
+
+    gpus: Gpus
+
+    def __init__(self, node: GpuNode, emulator: Emulator, *args: Any, **named: Any) -> None:
+        super().__init__(*args, emulator=emulator, **named)
+        self.node = node
+        self.threads = max(1, emulator.threads // node.count)
+        self._launching = threading.RLock()
+
+    def install(self) -> None:
+        """Make the node's GPUs Triton's devices. Raises as `ExecutingHooks.install`."""
+        super().install()
+        from triton.runtime.jit import JITFunction
+
+        run = JITFunction.run
+
+        @functools.wraps(run)
+        def alone(*args: Any, **named: Any) -> Any:
+            with self._launching:  # Triton's caches are not made for several threads
+                return run(*args, **named)
+
+        self._patches.attribute(JITFunction, "run", alone)
+
+    def ranks(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call `function(rank, *args)` for every GPU in a thread whose current device it is.
+
+        Returns the results in the order of ranks, after all launches have ended. Raises what the
+        first rank raised that failed, as one line that names the rank.
+        """
+        results: list[Any] = [None] * self.node.count
+        failures: list[tuple[int, BaseException]] = []
+
+        def run(rank: int) -> None:
+            try:
+                self.gpus.select(rank)
+                results[rank] = function(rank, *args)
+                self.node.synchronize(rank)
+            except BaseException as error:
+                failures.append((rank, error))
+
+        threads = [
+            threading.Thread(target=run, args=(rank,), name=f"rank {rank}")
+            for rank in range(self.node.count)
+        ]
+        with self.node.blocked():
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        if failures:
+            raise_rank(*failures[0])
+        return results
+
+    def _described(
+        self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple
+    ) -> Launch:
+        """The launch; its arguments are described for messages about deadlocks."""
+        signature = kernel.src.signature
+        return build_launch(loaded.code, loaded.layout, loaded.segment, signature, grid, values)
+
+    def _execute(self, launch: Launch, ranges: list[AddressRange], values: tuple) -> None:
+        from wavecast.integrations.torch_cpu import gpus
+
+        here = self.gpus.current
+        for value in values:
+            if not hasattr(value, "untyped_storage"):
+                continue
+            owner = gpus.owner(value)
+            if owner == gpus.HOST:
+                raise LaunchError(
+                    f"{launch.code.kernel}: a tensor of the host is passed to a kernel",
+                    hint='move it with .to("cuda")',
+                )
+            if owner is None:
+                gpus.assign(value, here)
+        self.emulator.translate(launch.code)
+        run = functools.partial(
+            self.emulator.run,
+            launch,
+            ranges,
+            threads=self.threads,
+            team=self.node.team,
+            member=TeamMember(f"GPU {here}", memory_of),
+        )
+        kept = [values]
+
+        def execute() -> None:
+            try:
+                run()
+            finally:
+                kept.clear()
+
+        self.gpus.queue().submit(execute)
+
+
+def memory_of(address: int) -> str:
+    """`memory of GPU 1`: whose tensor an address lies in, "" for an address in none."""
+    from wavecast.integrations.torch_cpu import gpus
+
+    for owner, first, end in gpus.owned():
+        if first <= address < end:
+            return "memory of the host" if owner == gpus.HOST else f"memory of GPU {owner}"
+    return ""
+
+
+def raise_rank(rank: int, error: BaseException) -> None:
+    """Raise what a rank raised, as one line that names it."""
+    if isinstance(error, WavecastError):
+        renamed = type(error)(f"rank {rank}: {error.message}", hint=error.hint)
+        raise renamed from error
+    error.add_note(f"raised by rank {rank}")
+    raise error
+
+
+__all__ = ["NodeHooks"]
