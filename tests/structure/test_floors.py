@@ -29,7 +29,7 @@ _FROM_THE_BOTTOM = (
     ("tune",),
     ("bench",),
     ("report",),
-    ("model_reports",),
+    ("model_reports", "servers"),
     ("cli", "api", "jax", "models", "ops", "tensorflow", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
@@ -53,6 +53,9 @@ OPTIONAL = {
     "jinja2": {"report"},
     "rich": {"report", "cli", "api"},
     "click": {"cli"},
+    "mcp": {"servers"},
+    "pygls": {"servers"},
+    "lsprotocol": {"servers"},
     "pytest": {"integrations"},
 }
 

@@ -16,7 +16,7 @@ from wavecast.errors import NothingAnalysed, UsageError
 if TYPE_CHECKING:
     from wavecast.pipeline.plan import Plan
 
-FORMATS = ("text", "json", "html", "sarif")
+FORMATS = ("text", "brief", "json", "html", "sarif")
 SEVERITIES = ("note", "warning", "error")
 OF_OPERATIONS = (
     *("path", "shape", "settings", "dtype", "arch", "arch_file"),
@@ -322,6 +322,10 @@ def _document(report: Any, format_: str) -> str:
         from wavecast.report import json as json_report
 
         document = json_report.document(report)
+        if format_ == "brief":
+            from wavecast.report import brief
+
+            return brief.lines(document)
     return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 

@@ -1,0 +1,68 @@
+"""A verb of the command line in another process, and the document that it writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from wavecast import processes
+from wavecast.errors import InputError, UsageError, WavecastError
+from wavecast.limits import ProcessLimits
+
+SECONDS = 600.0
+"""A verb may take so long."""
+_MEMORY = 32 * 2**30
+_PREFIX = "wavecast: "
+
+
+class VerbFailed(WavecastError):
+    """A verb that ended without a result; the message is what it printed."""
+
+    exit_code = 2
+
+
+def text(
+    arguments: Sequence[str], *, seconds: float = SECONDS, accepted: Sequence[int] = (0, 1)
+) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of `wavecast` with `arguments`.
+
+    Raises VerbFailed where the exit code is not one of `accepted`, and where it takes longer than
+    `seconds`.
+    """
+    command = [sys.executable, "-m", "wavecast", *arguments]
+    done = processes.run(command, ProcessLimits(seconds, _MEMORY))
+    if done.exceeded:
+        raise VerbFailed(f"wavecast {arguments[0]} exceeded its limit of {done.exceeded}")
+    if done.status not in accepted:
+        raise VerbFailed(_message(done.log) or f"wavecast {arguments[0]}: exit code {done.status}")
+    return done.status, done.text, done.log
+
+
+def document(
+    arguments: Sequence[str], *, seconds: float = SECONDS, accepted: Sequence[int] = (0, 1)
+) -> dict[str, Any]:
+    """The JSON document that `wavecast` with `arguments` writes to standard output.
+
+    Raises VerbFailed as `text`, and InputError where the output is not a document.
+    """
+    _, output, log = text(arguments, seconds=seconds, accepted=accepted)
+    try:
+        return json.loads(output)
+    except ValueError:
+        raise InputError(f"wavecast {arguments[0]} wrote no document: {_message(log)}") from None
+
+
+def file(path: str) -> str:
+    """`path`, which must be a file. Raises UsageError where it is none, or looks like an option."""
+    if path.startswith("-") or not Path(path).is_file():
+        raise UsageError(f"no such file: {path}")
+    return path
+
+
+def _message(log: str) -> str:
+    """The lines that wavecast itself printed, without warnings."""
+    lines = [line.removeprefix(_PREFIX) for line in log.splitlines() if line.startswith(_PREFIX)]
+    return "; ".join(line for line in lines if not line.startswith("warning: "))
