@@ -80,7 +80,8 @@ def command(
     Where the file has operators with sizes, each is shown with its predicted time.
 
     Reads traces of the PyTorch profiler (a folder holds one per rank), rocprofv3 (CSV, JSON,
-    rocpd), rocprof-compute, Nsight Compute (--csv), Nsight Systems (SQLite) and Proton (hatchet).
+    rocpd), rocprof-compute, Nsight Compute (--csv), Nsight Systems (SQLite), Proton (hatchet) and
+    JAX (xplane.pb).
     """
     from wavecast.bench.profiles.answer import profiles
     from wavecast.bench.profiles.comparison import compared

@@ -24,6 +24,7 @@ from wavecast.wording import count
 GROUP: Final = "wavecast.profiles"
 OWN: Final = {
     "sqlite": "wavecast.bench.profiles.readers.sqlite",
+    "xplane": "wavecast.bench.profiles.readers.xplane",
     "rocprofv3_json": "wavecast.bench.profiles.readers.rocprofv3_json",
     "proton": "wavecast.bench.profiles.readers.proton",
     "kineto": "wavecast.bench.profiles.readers.kineto",
@@ -32,7 +33,8 @@ OWN: Final = {
 }
 _HEAD: Final = 4 << 20
 _PACKED: Final = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
-_TRACES: Final = (".json", ".json.gz")
+_TRACES: Final = ((".xplane.pb",), (".json", ".json.gz"))
+"""Ends of the names of traces in a folder; JAX writes each trace in both formats."""
 
 
 def read(path: Path) -> Profile:
@@ -49,7 +51,7 @@ def read(path: Path) -> Profile:
     raise InputError(
         f"{path}: not a profile that Wavecast reads",
         hint="PyTorch profiler, rocprofv3 (csv, json, rocpd), rocprof-compute, ncu --csv, "
-        "nsys export --type sqlite, Proton hatchet",
+        "nsys export --type sqlite, Proton hatchet, JAX (xplane.pb)",
     )
 
 
@@ -61,9 +63,11 @@ def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
     if not path.is_dir():
         yield path, read(path)
         return
-    found = sorted(p for p in path.iterdir() if p.name.endswith(_TRACES) and p.is_file())
+    files_here = sorted(p for p in path.iterdir() if p.is_file())
+    every = ([p for p in files_here if p.name.endswith(ends)] for ends in _TRACES)
+    found = next(filter(None, every), [])
     if not found:
-        raise InputError(f"{path}: no .json or .json.gz in the folder")
+        raise InputError(f"{path}: no .json, .json.gz or .xplane.pb in the folder")
     for trace in found:
         yield trace, read(trace)
 
