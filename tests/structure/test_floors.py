@@ -30,6 +30,7 @@ _FROM_THE_BOTTOM = (
     ("bench",),
     ("report",),
     ("model_reports", "servers"),
+    ("learn",),
     ("cli", "api", "jax", "models", "ops", "tensorflow", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
@@ -54,6 +55,7 @@ OPTIONAL = {
     "rich": {"report", "cli", "api"},
     "click": {"cli"},
     "mcp": {"servers"},
+    "nbformat": {"learn"},
     "pygls": {"servers"},
     "lsprotocol": {"servers"},
     "pytest": {"integrations"},

@@ -1,0 +1,159 @@
+"""Goals of a chapter, checked on the learner's file: right on the emulator, and fast by prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wavecast.errors import WavecastError
+from wavecast.learn.chapter import HIP_FILE, Chapter
+from wavecast.report import units
+from wavecast.servers import verbs
+
+Documents = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Documents of `explain`: of the start, and of the learner's file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A goal, whether it is reached, and the figures that decide."""
+
+    goal: str
+    reached: bool
+    detail: str
+
+
+def check(chapter: Chapter, file: Path) -> Iterator[Reached]:
+    """Check all goals of a chapter on `file`, the cheapest to judge first.
+
+    Raises a WavecastError where the file cannot be explained.
+    """
+    for arch in chapter.arch:
+        yield _right(chapter, file, arch)
+    found = explained(chapter, chapter.start), explained(chapter, file)
+    for name, wanted in chapter.goals.items():
+        yield from GOALS[name](wanted, found)
+
+
+def explained(chapter: Chapter, file: Path) -> Mapping[str, Any]:
+    """The document of `explain` for `file`, launched as the chapter does."""
+    options = ["--arch", ",".join(chapter.arch), "--format", "json"]
+    if file.name == HIP_FILE:
+        plan = str(chapter.folder / "launch.toml")
+        return verbs.document(["explain", str(file), "--args", plan, *options], accepted=(0,))
+    script = str(chapter.folder / "check.py")
+    return verbs.document(["explain", script, *options, "--", str(file)], accepted=(0,))
+
+
+def seconds(document: Mapping[str, Any]) -> dict[str, float]:
+    """The predicted seconds of all launches, by target."""
+    total: dict[str, float] = {}
+    for entry in document["kernels"]:
+        found, launch = entry["prediction"], entry["launch"]
+        time = found["seconds"] * launch["count"] if found else float("nan")
+        total[entry["arch"]] = total.get(entry["arch"], 0.0) + time
+    return total
+
+
+def _right(chapter: Chapter, file: Path, arch: str) -> Reached:
+    """Whether the results are right on the emulator and its checks find nothing."""
+    goal = f"right on {arch}"
+    if not arch.startswith("gfx"):
+        return Reached(goal, True, "not executed: the emulator executes AMD machine code")
+    common = ["--arch", arch, "--check"]
+    if file.name == HIP_FILE:
+        plan = str(chapter.folder / "small.toml")
+        arguments = ["run", str(file), "--args", plan, *common]
+    else:
+        script = str(chapter.folder / "check.py")
+        arguments = ["run", script, *common, "--", str(file), "--small"]
+    try:
+        code, output, log = verbs.text(arguments, accepted=range(256))
+    except WavecastError as error:
+        return Reached(goal, False, str(error))
+    said = [line for line in (*output.splitlines(), *log.splitlines()) if line.strip()]
+    return Reached(goal, code == 0, "" if code == 0 else (said[-1] if said else f"exit code {code}"))
+
+
+def _faster(wanted: float, found: Documents) -> Iterator[Reached]:
+    before, after = map(seconds, found)
+    for arch, start in before.items():
+        now = after.get(arch, float("nan"))
+        yield Reached(
+            f"{wanted:g} times as fast on {arch}",
+            now * wanted <= start,
+            f"{units.seconds(start)} → {units.seconds(now)}, {start / now:.2f} times"
+            if now == now
+            else "no predicted time",
+        )
+
+
+def _no_spills(wanted: bool, found: Documents) -> Iterator[Reached]:
+    del wanted
+    for arch, entries in _by_arch(found[1]):
+        spilled = sum(entry["registers"]["spilled"] for entry in entries)
+        yield Reached(f"no spills on {arch}", spilled == 0, f"{spilled} registers")
+
+
+def _waves(wanted: int, found: Documents) -> Iterator[Reached]:
+    for arch, entries in _by_arch(found[1]):
+        least = min(entry["occupancy"]["waves_per_simd"] for entry in entries)
+        yield Reached(f"{wanted} waves/SIMD on {arch}", least >= wanted, f"{least}")
+
+
+def _matrix(wanted: bool, found: Documents) -> Iterator[Reached]:
+    del wanted
+    for arch, entries in _by_arch(found[1]):
+        used = sum(sum(entry["matrix"]["kinds"].values()) for entry in entries)
+        yield Reached(f"matrix instructions on {arch}", used > 0, f"{used}")
+
+
+def _launches(wanted: int, found: Documents) -> Iterator[Reached]:
+    for arch, entries in _by_arch(found[1]):
+        number = sum(entry["launch"]["count"] for entry in entries)
+        yield Reached(f"at most {wanted} launches on {arch}", number <= wanted, f"{number}")
+
+
+def _share(wanted: float, found: Documents) -> Iterator[Reached]:
+    """The least time at sustained rates over the predicted one."""
+    for arch, entries in _by_arch(found[1]):
+        floor = sum(
+            (entry["roofline"]["sustained_seconds"] or 0.0) * entry["launch"]["count"]
+            for entry in entries
+        )
+        share = floor / seconds(found[1])[arch]
+        yield Reached(f"{wanted:.0%} of the bound on {arch}", share >= wanted, f"{share:.0%}")
+
+
+def _without(wanted: str, found: Documents) -> Iterator[Reached]:
+    for arch, entries in _by_arch(found[1]):
+        lines = [
+            line
+            for entry in entries
+            for finding in entry["findings"]
+            if finding["rule"] == wanted
+            for line in finding["lines"]
+        ]
+        named = ", ".join(f"line {line}" for line in lines)
+        yield Reached(f"no finding {wanted} on {arch}", not lines, named)
+
+
+def _by_arch(document: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in document["kernels"]:
+        found.setdefault(entry["arch"], []).append(entry)
+    return list(found.items())
+
+
+GOALS: Mapping[str, Callable[[Any, Documents], Iterator[Reached]]] = {
+    "faster": _faster,
+    "no-spills": _no_spills,
+    "waves": _waves,
+    "matrix": _matrix,
+    "launches": _launches,
+    "share-of-bound": _share,
+    "without-finding": _without,
+}
+"""What `[goals]` of a chapter may demand."""
