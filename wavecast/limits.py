@@ -5,7 +5,8 @@
 
 An input can make a compiler run without end or allocate all memory, so every compiler has limits
 (`wavecast.processes` applies them). Time is that of the processor, so that other processes do not
-count; a compiler that waits and computes nothing ends at a limit of the clock, `CLOCK` times higher.
+count; a compiler that waits and computes nothing ends at a limit of the clock, which is `CLOCK`
+times higher.
 """
 
 from __future__ import annotations
