@@ -53,15 +53,9 @@ class CaptureCache:
 
     def __init__(self, job: Job) -> None:
         self._script = os.path.abspath(job.script)
-        self._key = key(
-            "captures",
-            _FORMAT,
-            self._script,
-            job.arguments,
-            [asdict(device) for device in job.devices],
-            job.kernels,
-            job.configurations,
-        )
+        devices = [asdict(device) for device in job.devices]
+        asked = [self._script, job.arguments, devices, job.kernels, job.configurations]
+        self._key = key("captures", _FORMAT, asked)
         self._source = state(self._script)
         variables = {n: v for n, v in os.environ.items() if n not in _NOT_THE_SCRIPT_S}
         self._conditions = digest(
