@@ -38,6 +38,9 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "wavecast explain examples/softmax.py": [
             "explain", str(ROOT / "examples" / "softmax.py"), "--arch", "gfx942",
         ],
+        "wavecast explain --recapture examples/softmax.py": [
+            "explain", str(ROOT / "examples" / "softmax.py"), "--arch", "gfx942", "--recapture",
+        ],
         "wavecast explain x.hip": [
             "explain", str(hip), "--arch", "gfx942", "--grid", "1024", "--block", "256",
         ],

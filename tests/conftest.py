@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 
@@ -16,3 +18,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--update-golden") and config.getoption("numprocesses", None):
         raise pytest.UsageError("--update-golden writes files: run it without -n")
+    # A script of the last session must run again; tests of the cache switch it on
+    os.environ.setdefault("WAVECAST_CAPTURE_CACHE", "0")

@@ -13,13 +13,14 @@ def test_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(limits.GIB, "")
     found = limits.of_compilers()
     assert (found.seconds, found.memory) == (limits.DEFAULT_SECONDS, limits.DEFAULT_GIB * 2**30)
+    assert found.clock_seconds == limits.CLOCK * limits.DEFAULT_SECONDS
     assert found.memory_text == "8 GiB"
 
 
 def test_limits_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(limits.SECONDS, "2.5")
     monkeypatch.setenv(limits.GIB, " 0.5 ")
-    assert limits.of_compilers() == limits.ProcessLimits(2.5, 1 << 29)
+    assert limits.of_compilers() == limits.ProcessLimits(2.5, 25.0, 1 << 29)
 
 
 @pytest.mark.parametrize("variable", [limits.SECONDS, limits.GIB])

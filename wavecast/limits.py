@@ -1,10 +1,12 @@
 """What a run may take of this machine: time and memory of compilers, memory of arrays.
 
-    WAVECAST_COMPILE_SECONDS   seconds a compiler may run, of the clock and of the processor
+    WAVECAST_COMPILE_SECONDS   seconds of processor time of a compiler
     WAVECAST_COMPILE_GIB       GiB of memory a compiler may allocate, and of files it may write
 
 An input can make a compiler run without end or allocate all memory, so every compiler has limits
-(`wavecast.processes` applies them).
+(`wavecast.processes` applies them). Time is that of the processor, so that other processes do not
+count; a compiler that waits and computes nothing ends at a limit of the clock, which is `CLOCK`
+times higher.
 """
 
 from __future__ import annotations
@@ -20,16 +22,20 @@ SECONDS: Final = "WAVECAST_COMPILE_SECONDS"
 GIB: Final = "WAVECAST_COMPILE_GIB"
 DEFAULT_SECONDS: Final = 180.0
 DEFAULT_GIB: Final = 8.0
+CLOCK: Final = 10
+"""Seconds of the clock per second of the processor: a machine may run so many compilers at once."""
 _MOST: Final = 1e9
 """Seconds or GiB: more than any machine has, and it fits in an integer of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """Limits of a process: `seconds` of the clock and of the processor, and `memory` in bytes that
-    it may allocate in addition to what it starts with, which also limits each file it writes."""
+    """Limits of a process: `seconds` of the processor, `clock_seconds` from start to end, and
+    `memory` in bytes that it may allocate in addition to what it starts with, which also limits
+    each file it writes."""
 
     seconds: float
+    clock_seconds: float
     memory: int
 
     @property
@@ -41,7 +47,8 @@ class ProcessLimits:
 def of_compilers() -> ProcessLimits:
     """The limits of a compiler. Raises UsageError for a variable that is not a positive number."""
     memory = _number(GIB, DEFAULT_GIB) * 2**30
-    return ProcessLimits(_number(SECONDS, DEFAULT_SECONDS), max(1, int(memory)))
+    seconds = _number(SECONDS, DEFAULT_SECONDS)
+    return ProcessLimits(seconds, CLOCK * seconds, max(1, int(memory)))
 
 
 def _number(variable: str, default: float) -> float:
@@ -82,6 +89,7 @@ def _text(size: float) -> str:
 
 
 __all__ = [
+    "CLOCK",
     "DEFAULT_GIB",
     "DEFAULT_SECONDS",
     "GIB",

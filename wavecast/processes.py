@@ -43,6 +43,8 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_THP_DISABLE: Final = 41
 _NO_MEMORY: Final = ("out of memory", "bad_alloc", "Cannot allocate memory", "MemoryError")
 """What programs print whose memory is used up."""
+_NO_TIME: Final = "CPU time limit exceeded"
+"""What drivers print of a compiler that SIGXCPU ended (strsignal(3))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def run(
         late = False
         try:
             limit(process.pid, limits)
-            process.communicate(stdin, timeout=limits.seconds)
+            process.communicate(stdin, timeout=limits.clock_seconds)
         except subprocess.TimeoutExpired:
             late = True
         finally:
@@ -106,7 +108,7 @@ def run(
                 kill_group(process.pid)
             status = process.wait()
         log = _content(err).decode("utf-8", "replace")
-        exceeded = exceeded_limit(limits, -status if status < 0 else 0, log, late=late)
+        exceeded = exceeded_limit(limits, _signal_of(status), log, late=late)
         return Finished(status, _content(out), log, exceeded if status or late else "")
 
 
@@ -123,27 +125,37 @@ def limit(process: int, limits: ProcessLimits) -> None:
 
 def limit_self(limits: ProcessLimits) -> None:
     """Apply limits to this process, a fork, from now on: SIGALRM ends it at the limit of the clock,
-    SIGXCPU at that of the processor. What it has allocated does not count."""
+    SIGPROF at that of the processor. What it has allocated does not count. Processes that it starts
+    have the limits of whole seconds (SIGXCPU)."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = used.ru_utime + used.ru_stime
     for number, value in _limited(limits, _allocated(), spent).items():
         _, hard = resource.getrlimit(number)
         resource.setrlimit(number, (_at_most(value, hard), hard))
-    for number in (signal.SIGALRM, signal.SIGXCPU):
+    for number in (signal.SIGALRM, signal.SIGPROF, signal.SIGXCPU):
         signal.signal(number, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, limits.seconds)
+    signal.setitimer(signal.ITIMER_REAL, limits.clock_seconds)
+    signal.setitimer(signal.ITIMER_PROF, limits.seconds)
 
 
 def exceeded_limit(limits: ProcessLimits, number: int, log: str, *, late: bool = False) -> str:
     """Which limit a process that failed exceeded, by the signal that ended it and what it printed;
     "" for none."""
-    if late or number in (signal.SIGALRM, signal.SIGXCPU):
-        return f"it did not finish in {limits.seconds:g} s"
+    if number in (signal.SIGPROF, signal.SIGXCPU) or _NO_TIME in log:
+        return f"it needs more than {limits.seconds:g} s of processor time"
+    if late or number == signal.SIGALRM:
+        return f"it did not finish in {limits.clock_seconds:g} s"
     if number == signal.SIGXFSZ:
         return f"it wrote more than {limits.memory_text}"
     if any(text in log for text in _NO_MEMORY):
         return f"it needs more than {limits.memory_text} of memory"
     return ""
+
+
+def _signal_of(status: int) -> int:
+    """The signal that ended a process; a shell and LLVM's drivers exit with 128 + that of a child.
+    0 for none."""
+    return -status if status < 0 else max(0, status - 128)
 
 
 def _limited(limits: ProcessLimits, allocated: int, spent: float = 0.0) -> dict[int, int]:

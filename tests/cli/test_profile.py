@@ -184,7 +184,7 @@ def test_names_in_a_file_cannot_become_elements_of_the_page(
         (["{file}", "--what-if", "nothing"], "is not a change of a profile"),
         (["{file}", "--against", "missing.json"], "no such file"),
         (["{file}", "--code", "missing.hip"], "no such file: missing.hip"),
-        (["{file}", "--arg", "n=3"], "--arg is for kernels of code files"),
+        (["{file}", "--arg", "n=3"], "--arg, --grid and --block are for kernels"),
     ],
 )
 def test_bad_input_is_one_line(

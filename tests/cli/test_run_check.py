@@ -62,6 +62,21 @@ def test_an_error_is_shown_with_its_line_and_fails_the_run(capsys):
 
 
 @pytest.mark.hip
+def test_an_access_out_of_bounds_is_shown_once(capsys):
+    far = ("--arg", f"far={1 << 20}")
+    code, _, err = run(capsys, "beyond_its_tensor", "--check", *far)
+    assert code == 1
+    assert "error[out-of-bounds]" in err
+    assert err.count("in[1048576]") == err.count("touches") == 1
+    ended = "beyond_its_tensor: the launch ended at the access out of bounds that is reported"
+    assert err.splitlines()[-2:] == ["check: 1 error", f"wavecast: {ended}"]
+    ignored = ("--check", "--check-ignore", "out-of-bounds", *far)
+    for options in ((*far,), ignored):
+        code, _, err = run(capsys, "beyond_its_tensor", *options)
+        assert (code, err.count("in[1048576]")) == (1, 1)
+
+
+@pytest.mark.hip
 def test_json_names_everything(capsys, tmp_path):
     file = tmp_path / "out.json"
     options = ("--check", "--check-format", "json", "--check-output", str(file))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.integrations.conftest import GFX942, GFX1100, SM_90
 from tests.targets import thorough_beyond
+from wavecast.compile.cache import DiskCache
 from wavecast.errors import CaptureError, InputError, NothingAnalysed, UsageError
 from wavecast.integrations.triton import capture_script
 
@@ -45,9 +46,12 @@ launch(2000)
     assert any("assert_close" in note for note in found.notes)
 
 
-def test_a_script_that_raises_keeps_what_it_launched(script):
+def test_a_script_that_raises_keeps_what_it_launched(script, tmp_path, monkeypatch):
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("WAVECAST_CAPTURE_CACHE", "1")
     path = script("launch(1000)\nraise ValueError('no such model')\n")
-    found = capture_script(path, [], [GFX942], quiet=True)
+    found = capture_script(path, [], [GFX942], quiet=True, caching="use")
+    assert not list(DiskCache().entries("captures"))
     assert len(found.launches["gfx942"]) == 1
     line = len(path.read_text().splitlines())
     assert any(f"ValueError: no such model (script.py:{line})" in note for note in found.notes)
@@ -90,9 +94,9 @@ launch(1000)
 
 def test_time_limit_keeps_what_was_launched(script):
     path = script("import time\nlaunch(1000)\ntime.sleep(600)\n")
-    found = capture_script(path, [], [GFX942], quiet=True, timeout=20)
+    found = capture_script(path, [], [GFX942], quiet=True, timeout=8)
     assert len(found.launches["gfx942"]) == 1
-    assert any("stopped after 20 s" in note for note in found.notes)
+    assert any("stopped after 8 s" in note for note in found.notes)
 
 
 REFUSED = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,6 +159,9 @@ def test_long_tiles_that_start_last_leave_units_idle() -> None:
     assert workgroups == 8 * 16
     _, ascending = _scores(sizes, replace(TILE, ascending=True), 32, 1, backward=False)
     assert ascending - even == 4096 * 256 / 2
+    # the last tile shares its unit, and takes twice as long
+    shared = replace(TILE, ascending=True, resident=2)
+    assert _scores(sizes, shared, 32, 1, backward=False)[1] - even == 4096 * 256
     full = replace(PREFILL, causal=False).sizes
     assert _scores(full, TILE, 32, 1, backward=False) == _scores(
         full, replace(TILE, ascending=True), 32, 1, backward=False
@@ -174,6 +178,30 @@ def test_tiles_that_the_diagonal_or_the_end_crosses_are_compared() -> None:
     full = replace(even, causal=False)
     assert _masked(full.sizes, square, backward=False) == 0
     assert _masked(replace(full, seq_k=500).sizes, square, backward=False) == 1 / 8
+
+
+def test_a_tile_counter_costs_a_latency_per_tile_of_a_causal_mask() -> None:
+    machine = AttentionRates.of(arch.load("mi300x"))
+    library = libraries.libraries()["aotriton"]
+
+    def latency(problem: Attention, *, counter: bool) -> float:
+        kernel = replace(library.forward[1], counter=counter)
+        return tiled(
+            problem.sizes,
+            machine=machine,
+            kernel=kernel,
+            library=library,
+            backward=False,
+            eager=False,
+        ).parts["latency"]
+
+    short = replace(PREFILL, batch=16, heads=16, kv_heads=16, seq_q=559, seq_k=559)
+    rounds = math.ceil(16 * 16 * 5 / 304)
+    added = latency(short, counter=True) - latency(short, counter=False)
+    assert added == pytest.approx(rounds * machine.chip.latency["hbm"] / 2)
+    full = replace(short, causal=False)
+    assert latency(full, counter=True) == latency(full, counter=False)
+    assert library.forward[1].counter
 
 
 def test_comparing_positions_takes_time() -> None:

@@ -16,9 +16,11 @@ from wavecast import processes
 from wavecast.limits import ProcessLimits
 from wavecast.processes import Ended
 
-FAR = ProcessLimits(60.0, 4 << 30)
-SHORT = ProcessLimits(0.5, 4 << 30)
-SMALL = ProcessLimits(60.0, 1 << 27)
+FAR = ProcessLimits(60.0, 60.0, 4 << 30)
+BRIEF = ProcessLimits(60.0, 0.5, 4 << 30)
+LITTLE = ProcessLimits(0.5, 60.0, 4 << 30)
+SMALL = ProcessLimits(60.0, 60.0, 1 << 27)
+TOO_MUCH = "it needs more than 0.5 s of processor time"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits are Linux's")
 
@@ -36,8 +38,14 @@ def test_what_a_program_printed() -> None:
 @pytest.mark.parametrize(
     ("code", "limits", "exceeded"),
     [
-        ("import time; time.sleep(60)", SHORT, "it did not finish in 0.5 s"),
-        ("while True: pass", ProcessLimits(1.0, 4 << 30), "it did not finish in 1 s"),
+        ("import time; time.sleep(60)", BRIEF, "it did not finish in 0.5 s"),
+        ("while True: pass", LITTLE, TOO_MUCH),
+        (
+            "import subprocess, sys\n"
+            "sys.exit(128 - subprocess.call([sys.executable, '-c', 'while True: pass']))",
+            LITTLE,
+            TOO_MUCH,
+        ),
         ("bytearray(1 << 30)", SMALL, "it needs more than 0.125 GiB of memory"),
         (
             "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
@@ -46,11 +54,16 @@ def test_what_a_program_printed() -> None:
             "it wrote more than 0.125 GiB",
         ),
     ],
-    ids=["sleeps", "computes", "allocates", "prints"],
+    ids=["sleeps", "computes", "starts", "allocates", "prints"],
 )
 def test_a_program_that_exceeds_a_limit(code: str, limits: ProcessLimits, exceeded: str) -> None:
     done = processes.run(python(code), limits)
     assert done.exceeded == exceeded
+
+
+def test_waiting_takes_no_processor_time() -> None:
+    done = processes.run(python("import time; time.sleep(0.6); print('done')"), LITTLE)
+    assert (done.text, done.exceeded) == ("done\n", "")
 
 
 def test_what_a_late_program_started_ends_with_it(tmp_path: Path) -> None:
@@ -61,7 +74,7 @@ def test_what_a_late_program_started_ends_with_it(tmp_path: Path) -> None:
         f"open({str(path)!r}, 'w').write(str(child.pid))\n"
         "time.sleep(60)"
     )
-    assert processes.run(python(code), ProcessLimits(2.0, 4 << 30)).exceeded
+    assert processes.run(python(code), ProcessLimits(60.0, 2.0, 4 << 30)).exceeded
     child = int(path.read_text())
     until(lambda: not runs(child))
 
@@ -85,8 +98,12 @@ def limited(work: str, limits: ProcessLimits) -> tuple[Ended | None, str]:
 
 
 def test_a_fork_that_exceeds_a_limit() -> None:
-    ended, exceeded = limited("import time; time.sleep(60)", SHORT)
+    ended, exceeded = limited("import time; time.sleep(60)", BRIEF)
     assert (ended, exceeded) == (Ended(signal=signal.SIGALRM), "it did not finish in 0.5 s")
+    ended, exceeded = limited("while True: pass", LITTLE)
+    assert (ended, exceeded) == (Ended(signal=signal.SIGPROF), TOO_MUCH)
+    ended, exceeded = limited("import time; time.sleep(0.6)", LITTLE)
+    assert (ended, exceeded) == (Ended(code=0), "")
     ended, _ = limited("bytearray(1 << 30)", SMALL)  # MemoryError
     assert ended == Ended(code=1)
     ended, _ = limited("bytearray(1 << 26)", SMALL)

@@ -27,6 +27,7 @@ _FROM_THE_BOTTOM = (
     ("integrations",),
     ("pipeline",),
     ("tune",),
+    ("lab",),
     ("bench",),
     ("report",),
     ("model_reports", "servers"),

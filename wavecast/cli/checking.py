@@ -35,15 +35,24 @@ class Checking:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """Show the reports when the block ends, also when it breaks off: they may say why.
+        """Show the reports when the block ends, also when it breaks off: they may say why. The
+        error of an access that they have says only that the launch ended there.
 
         Raises InputError for a file that cannot be written.
         """
+        from wavecast.emulate.errors import AddressFault, ExecutionError
+
         if self.output is not None:
             with streams.writing(self.output):
                 pass  # better known now than after a long run
         try:
             yield
+        except AddressFault as error:
+            if self.reports is None or not self.reports.has_access(error.kernel, error.instruction):
+                raise
+            raise ExecutionError(
+                f"{error.kernel}: the launch ended at the access out of bounds that is reported"
+            ) from error
         finally:
             if self.reports is not None:
                 self._show(self.reports)

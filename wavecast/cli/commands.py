@@ -23,6 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.tune",
         "Tune the autotuned kernels of a script without a GPU.",
     ),
+    "lab": (
+        "wavecast.cli.lab",
+        "Show what compiler passes do to a kernel, and try other decisions of the compiler.",
+    ),
     "bench": (
         "wavecast.cli.bench",
         "Measure operators and functions over axes, with or without a GPU.",

@@ -97,6 +97,8 @@ OF_OPERATIONS = (
               help="Stop a script after this time and explain what was captured.")  # fmt: skip
 @click.option("--show-output", is_flag=True,
               help="Print the script's output to stderr. Its numbers are wrong.")  # fmt: skip
+@click.option("--recapture", is_flag=True,
+              help="Run the script although nothing it depends on has changed.")  # fmt: skip
 @click.option(
     "--disable", default="", metavar="RULE[,RULE…]", help="Rules not to run (see wavecast rules)."
 )
@@ -128,6 +130,7 @@ def command(
     perfetto: Path | None,
     timeout: float | None,
     show_output: bool,
+    recapture: bool,
     disable: str,
     fail_on: str | None,
 ) -> int:
@@ -164,6 +167,7 @@ def command(
         configs=configs,
         timeout=timeout,
         show_output=show_output,
+        recapture=recapture,
         sample=sample,
         grid=grid,
         block=block,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.types import Dimensions
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
               help="Explain the kernels in a script, HIP file or code object.")  # fmt: skip
 @click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
               help="An argument of the kernels in --code: n=4096, x=f32[4096].")  # fmt: skip
+@click.option("--grid", type=Dimensions(),
+              help="Workgroups of the kernels in --code, where the profile has none.")  # fmt: skip
+@click.option("--block", type=Dimensions(),
+              help="Threads of their workgroups, where the profile has none.")  # fmt: skip
 @click.option("--detail", type=click.Choice(["brief", "normal", "full"]), default="normal",
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--arch-file", "arch_files", multiple=True, type=click.Path(path_type=Path),
@@ -68,6 +73,8 @@ def command(
     against: Path | None,
     code: tuple[Path, ...],
     arguments: tuple[str, ...],
+    grid: tuple[int, int, int] | None,
+    block: tuple[int, int, int] | None,
     arch_files: tuple[Path, ...],
     calibrate: Path | None,
     html: Path | None,
@@ -85,7 +92,7 @@ def command(
     """
     from wavecast.bench.profiles.answer import profiles
     from wavecast.bench.profiles.comparison import compared
-    from wavecast.pipeline.plan import named_value
+    from wavecast.pipeline.plan import Plan, Planned, named_value
     from wavecast.report import (
         profiles_html,
         profiles_json,
@@ -95,10 +102,11 @@ def command(
     )
 
     chips = [name for name in on.split(",") if name]
-    if arguments and not any(file.suffix != ".py" for file in code):
-        raise UsageError("--arg is for kernels of code files: scripts make their own launches")
-    given = dict(named_value(text) for text in arguments)
-    answers = profiles(path, device, chips, what_if, arch_files, code, given)
+    if (arguments or grid or block) and all(file.suffix == ".py" for file in code):
+        raise UsageError("--arg, --grid and --block are for kernels of code files (--code)")
+    given = {name: Planned(value) for name, value in map(named_value, arguments)}
+    plan = Plan("", grid, block, 0, given)
+    answers = profiles(path, device, chips, what_if, arch_files, code, plan)
     comparison = None
     if against:
         others = profiles(against, device, arch_files=arch_files)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 KINDS: Final = {
+    "captures": "launches of scripts",
     "disassembly": "code objects as text",
     "emulate": "native code of kernels",
     "hip": "compiled HIP files",

@@ -159,6 +159,31 @@ class ExplainedKernelJson(JsonObject):
     explanation: Annotated[KernelJson, doc("as in `wavecast explain`")]
 
 
+class TracedInstructionJson(JsonObject):
+    """An instruction and what all traced waves together spent at it."""
+
+    text: Annotated[str, doc("the instruction")]
+    source: Annotated[str, doc("file and line; may be empty")]
+    executions: Annotated[Count, doc("executions by the traced waves")]
+    latency: Annotated[Count, doc("cycles that its executions take to issue")]
+    stall: Annotated[Count, doc("the part of `latency` in which a pipe could not take it")]
+    idle: Annotated[Count, doc("cycles since the instruction before it")]
+    simulated: Annotated[
+        float | None, doc("simulated cycles of one execution: of (latency + idle) / executions")
+    ]
+
+
+class ThreadTraceJson(JsonObject):
+    """A thread trace of a launch."""
+
+    kernel: Annotated[str, doc("symbol or name of the kernel")]
+    waves: Annotated[Count, doc("traced waves")]
+    wave_cycles: Annotated[NonNegative, doc("mean cycles of a wave; 0: not in the trace")]
+    clock_ghz: Annotated[float | None, doc("clock of the trace; null: not in it")]
+    why_not: Annotated[str, doc("why nothing is simulated; else empty")]
+    instructions: Annotated[list[TracedInstructionJson], doc("in the order of the code")]
+
+
 class ProfileFindingJson(JsonObject):
     """What could make the run faster."""
 
@@ -194,6 +219,7 @@ class ProfileRankJson(JsonObject):
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
     predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
     code: Annotated[list[ExplainedKernelJson], doc("kernels explained with --code, longest first")]
+    traces: Annotated[list[ThreadTraceJson], doc("thread traces of kernels")]
     findings: Annotated[list[ProfileFindingJson], doc("what could be faster; savings overlap")]
     elsewhere: Annotated[list[MovedProfileJson], doc("the run on --on, with --what-if")]
     notes: Annotated[list[str], doc("what the file lacks, or what could not be read")]

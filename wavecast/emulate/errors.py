@@ -33,9 +33,20 @@ class Unsupported(WavecastError):
 
 class ExecutionError(WavecastError):
     """A launch broke off: a wild address, an endless loop, a deadlock. What is wrong is the kernel,
-    not how the command was used, so the exit code is that of a finding."""
+    not how the command was used, so the exit code is that of a finding.
+
+    `reports` is what the checks of a function of `wavecast.load` found before."""
 
     exit_code = 1
+    reports: tuple[Report, ...] = ()
+
+
+class AddressFault(ExecutionError):
+    """Instruction `instruction` of `kernel` touches memory that the launch does not have."""
+
+    def __init__(self, message: str, kernel: str, instruction: int) -> None:
+        super().__init__(message)
+        self.kernel, self.instruction = kernel, instruction
 
 
 class ChecksFailed(WavecastError):

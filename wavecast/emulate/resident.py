@@ -21,7 +21,7 @@ from wavecast.compile.names import readable
 from wavecast.compile.processor import load_object, processor
 from wavecast.emulate import fault, initial, polling
 from wavecast.emulate.compiled import NativeKernel
-from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
 from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.lower import runtime, state
 from wavecast.isa.instruction import Instruction
@@ -324,7 +324,9 @@ class Resident:
             else:
                 ranges = [(first, end) for first, end in self.grid.ranges[1:].tolist()]
                 kernel = self.grid.native.kernel
-                what += fault.describe(kernel, self.grid.launch, instruction.index, address, ranges)
+                index = instruction.index
+                what += fault.describe(kernel, self.grid.launch, index, address, ranges)
+                return AddressFault(text + what, kernel.program.name, index)
         elif status == state.ENDLESS:
             what = (
                 f"the loop of {instruction.decoded.text!r} runs longer than allowed: "

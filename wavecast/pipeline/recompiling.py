@@ -61,6 +61,11 @@ def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
 
 
+def with_scalars(launch: Launch, scalars: Mapping[str, int]) -> Launch:
+    """The launch with other integer arguments in its argument segment."""
+    return replace(launch, kernarg=_segment(launch, scalars)) if scalars else launch
+
+
 def _segment(launch: Launch, scalars: Mapping[str, int]) -> bytes:
     """The argument segment with other integers."""
     data = bytearray(launch.kernarg)
@@ -71,4 +76,4 @@ def _segment(launch: Launch, scalars: Mapping[str, int]) -> bytes:
     return bytes(data)
 
 
-__all__ = ["recompiled"]
+__all__ = ["recompiled", "with_scalars"]

@@ -35,6 +35,8 @@ class ExplainOptions:
     configs: Literal["first", "all", "best"] = "first"
     timeout: float | None = None
     show_output: bool = False
+    recapture: bool = False
+    """Run a script also where the capture of an earlier run is still valid."""
     sample: bool = False
     """Execute a sample of a script's launches for their predictions."""
     grid: tuple[int, int, int] | None = None
@@ -149,6 +151,7 @@ def _explain_script(
         timeout=options.timeout,
         quiet=not options.show_output,
         sample=options.sample,
+        caching="renew" if options.recapture else "use",
     )
     failures = [Failure(f.kernel, f.target, f.stage, f.message, f.hint) for f in capture.failures]
     launches = [launch for found in capture.launches.values() for launch in found]

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise, short
 from wavecast.compile.names import readable
-from wavecast.report import html, profiles_code, profiles_plot, units
+from wavecast.report import html, profiles_code, profiles_plot, profiles_trace, units
 from wavecast.report import summary as findings_of
 from wavecast.version import __version__
 
@@ -43,6 +43,7 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             short=short,
             form=form,
             code=profiles_code,
+            trace=profiles_trace,
             readable=readable,
             summary_of=findings_of,
             recognise=recognise,

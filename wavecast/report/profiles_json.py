@@ -28,7 +28,7 @@ from wavecast.documents.profile import (
     RankSkewJson,
     TimeShareJson,
 )
-from wavecast.report import profiles_code
+from wavecast.report import profiles_code, profiles_trace
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
         kernels=[_kernel_json(answer, number, counted.get(number)) for number in summary.by_kernel],
         predicted=_predicted_json(answer.predicted) if answer.predicted else None,
         code=[profiles_code.entry(one) for one in answer.code.kernels],
+        traces=[profiles_trace.entry(one) for one in answer.traces],
         findings=[
             ProfileFindingJson.of(one, seconds=one.nanoseconds * _NANO) for one in answer.findings
         ],

@@ -18,7 +18,7 @@ from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import short
 from wavecast.bench.profiles.ranks import skew
-from wavecast.report import profiles_code, units
+from wavecast.report import profiles_code, profiles_trace, units
 from wavecast.report.terminal_text import safe
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
         _operators(answer.predicted, console, rows)
     for one in answer.code.kernels[:rows]:
         for part in profiles_code.sections(one, brief=rows < _ROWS["full"]):
+            console.print(part)
+    for traced in answer.traces:
+        for part in profiles_trace.sections(traced, rows):
             console.print(part)
     _findings(answer.findings, console, rows)
     for moved in answer.moved:

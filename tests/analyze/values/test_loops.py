@@ -217,6 +217,24 @@ s_cbranch_scc1 .LBB0_1"""
     assert any("average" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("number", "waves", "expected"), [(0, 4, 1 / 4), (3, 4, 1 / 4), (0, 16, 1 / 16)]
+)
+def test_what_one_wave_of_a_workgroup_executes_counts_once_per_workgroup(
+    number: int, waves: int, expected: float
+) -> None:
+    """Other waves skip it, and are followed less often or more often than the first."""
+    body = f"""v_readfirstlane_b32 s5, v0
+s_lshr_b32 s5, s5, 6
+s_cmp_lg_u32 s5, {number}
+s_cbranch_scc1 .LBB0_2
+s_nop 0
+.LBB0_2:
+s_nop 0"""
+    found = Kernel(body, threads=64 * waves).evaluate(grid=(100, 1, 1))
+    assert found.block_counts[1] == expected
+
+
 def test_an_early_return_is_taken_as_not_taken() -> None:
     body = """s_load_dwordx2 s[4:5], s[0:1], 0x0
 s_load_dword s4, s[4:5], 0x0

@@ -11,7 +11,7 @@ from tests.emulate.check.test_planted import line_of
 from tests.targets import swept
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.tensors import CANARY
-from wavecast.emulate.errors import ChecksFailed
+from wavecast.emulate.errors import AddressFault, ChecksFailed
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("reach.hip")
@@ -56,6 +56,14 @@ def test_a_view_ends_at_its_last_element(kernels):
     report = only(reports, Kind.OUT_OF_BOUNDS, "out[i] = in[i];")
     assert "touches in[100], outside in (100 elements)" in report.message
     assert report.workgroup == (1, 0, 0)
+
+
+def test_a_launch_that_breaks_off_leaves_no_reports_to_the_next(kernels):
+    with pytest.raises(AddressFault) as caught:
+        kernels["copy"](1 << 20, 64, zeros(), zeros())
+    kinds = {report.kind for report in caught.value.reports}
+    assert Kind.OUT_OF_BOUNDS in kinds
+    assert found(kernels["copy"], 1, 64, zeros(), zeros()) == ()
 
 
 def test_a_strided_view_includes_its_strides(kernels):

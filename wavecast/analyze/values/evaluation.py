@@ -90,7 +90,7 @@ def evaluate(
         sampling = _Sampling(program, inputs, slices(program, descriptor, False), False)
         sampling.run()
     outcomes = sampling.outcomes
-    counts = _block_counts(outcomes)
+    counts = _block_counts(outcomes, sampling.followed, inputs.waves)
     arguments = roots(program, descriptor, sampling.parts, Pointers(code, descriptor))
     accesses = _accesses(program, sampling.parts, inputs, sampling.seen, arguments)
     reasons = _Reasons(program)
@@ -126,6 +126,8 @@ class _Sampling:
         self.follow_exec = follow_exec
         self.seen: dict[int, Sighting] = {}
         self.outcomes: list[WalkResult] = []
+        self.followed: list[int] = []
+        """The number in its workgroup of the wave of each outcome."""
         self.takes_numbers = False
         """Whether floats from memory were taken not to be NaN."""
         self._budget = BUDGET
@@ -154,6 +156,7 @@ class _Sampling:
             self._follow(who)
         if self.outcomes[-1].cut_short:
             self.outcomes = first  # evenly spaced, or none
+            del self.followed[len(first) :]
 
     def _passes_loops(self, outcome: WalkResult) -> bool:
         """A loop that no unknown value decides about is not entered."""
@@ -168,6 +171,7 @@ class _Sampling:
         self.takes_numbers |= walk.state.ops.takes_numbers
         self._budget -= outcome.interpreted
         self.outcomes.append(outcome)
+        self.followed.append(who.wave)
 
     def _walk(self, who: WaveId) -> Walk:
         spills = self.parts.spills.values()
@@ -183,12 +187,27 @@ class _Sampling:
         )
 
 
-def _block_counts(outcomes: Sequence[WalkResult]) -> tuple[float | None, ...]:
+def _block_counts(
+    outcomes: Sequence[WalkResult], followed: Sequence[int], waves: int
+) -> tuple[float | None, ...]:
+    """Executions of an average wave. `followed` is the number of each outcome's wave in its
+    workgroup of `waves`."""
     unknown = {block for outcome in outcomes for block in outcome.unknown_blocks}
     return tuple(
-        None if block in unknown else sum(counts) / len(outcomes)
+        None if block in unknown else _average(counts, followed, waves)
         for block, counts in enumerate(zip(*(o.counts for o in outcomes), strict=True))
     )
+
+
+def _average(counts: Sequence[int], followed: Sequence[int], waves: int) -> float:
+    """Of all samples; where the number of a wave decides, of the waves of a workgroup, each like
+    the nearest one that was followed (one wave of four that updates memory: a quarter)."""
+    of_wave = dict(zip(followed, counts, strict=True))
+    repeated = len(of_wave) < len(counts)
+    if not repeated or any(of_wave[w] != n for w, n in zip(followed, counts, strict=True)):
+        return sum(counts) / len(counts)
+    nearest = (min(of_wave, key=lambda wave, at=at: abs(wave - at)) for at in range(waves))
+    return sum(of_wave[wave] for wave in nearest) / waves
 
 
 def _trip_counts(

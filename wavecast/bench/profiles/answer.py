@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from wavecast.arch.select import load
 from wavecast.bench.profiles.calibration import overlaid
 from wavecast.bench.profiles.changes import UNCHANGED, parse
 from wavecast.bench.profiles.chips import chips
-from wavecast.bench.profiles.code import ExplainedCode, explained
+from wavecast.bench.profiles.code import NO_PLAN, ExplainedCode, explained
 from wavecast.bench.profiles.elsewhere import MovedProfile, elsewhere
 from wavecast.bench.profiles.findings import ProfileFinding, findings
 from wavecast.bench.profiles.kernel_forms import target as kernel_target
@@ -22,9 +22,10 @@ from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.reading import read_ranks
 from wavecast.bench.profiles.replay import ProfileTimeline, measured
 from wavecast.bench.profiles.summary import ProfileSummary, summarise
+from wavecast.bench.profiles.thread_trace import TracedKernel, with_simulated
 from wavecast.errors import MissingTool, NothingAnalysed, UsageError
+from wavecast.pipeline.plan import Plan
 
-NO_ARGUMENTS: Final[Mapping[str, str]] = {}
 NOT_EXPLAINED: Final = ExplainedCode()
 
 
@@ -33,7 +34,7 @@ class ProfileAnswer:
     """A file and what the run in it did. `devices` has the id of the chip of each device, where it
     is known. `predicted` has its operators with predicted times, `moved` the run on other chips;
     both are absent where the chip or the operators are not known. `code` has the kernels that are
-    explained from their code."""
+    explained from their code, `traces` the thread traces."""
 
     path: Path
     profile: Profile
@@ -43,6 +44,7 @@ class ProfileAnswer:
     predicted: PredictedProfile | None = None
     moved: tuple[MovedProfile, ...] = ()
     code: ExplainedCode = NOT_EXPLAINED
+    traces: tuple[TracedKernel, ...] = ()
 
     def chip(self, device: int) -> str:
         """Id of the chip of a device; empty where it is not known."""
@@ -73,14 +75,15 @@ def profiles(
     what_if: str = "",
     arch_files: Sequence[Path] = (),
     code: Sequence[Path] = (),
-    arguments: Mapping[str, str] = NO_ARGUMENTS,
+    plan: Plan = NO_PLAN,
 ) -> list[ProfileAnswer]:
     """The profile of a file, or those of the ranks in a folder.
 
     `device` names the chip where the file does not; `on` are chips to predict the run on, with the
     changes `what_if` (`changes.parse`); without `on` the changes are those of the run on its chip.
     `arch_files` change facts of chips. `code` are scripts and code files that have kernels of the
-    profile, `arguments` those of the kernels in code files.
+    profile; `plan` has the arguments of the kernels in code files, and grid and block where the
+    profile has none.
     Raises InputError for a file that cannot be read, UnknownName for a chip, NothingAnalysed where
     no file has a kernel, MissingTool for `on` or `what_if` without PyTorch, UsageError for them
     and for `code` where the chip of a profile is not known.
@@ -92,7 +95,7 @@ def profiles(
     for file, profile in read_ranks(path):
         if len(profile.launches):
             answer = _answer(file, profile, chip, others, what_if, arch_files)
-            answers.append(_explained(answer, code, arguments, arch_files) if code else answer)
+            answers.append(_explained(answer, code, plan, arch_files))
         else:
             notes += profile.notes
     if not answers:
@@ -103,14 +106,27 @@ def profiles(
 def _explained(
     answer: ProfileAnswer,
     code: Sequence[Path],
-    arguments: Mapping[str, str],
+    plan: Plan,
     arch_files: Sequence[Path],
 ) -> ProfileAnswer:
-    if len(set(answer.devices.values())) != 1:
-        raise UsageError(f"{answer.path}: the chip is not known", hint="--device names the chip")
-    device = load(next(iter(answer.devices.values())), arch_files)
-    found = explained(answer.profile, answer.summary, device, code, arguments)
-    return replace(answer, code=found, notes=(*answer.notes, *found.notes))
+    found = NOT_EXPLAINED
+    if code:
+        if len(set(answer.devices.values())) != 1:
+            raise UsageError(
+                f"{answer.path}: the chip is not known", hint="--device names the chip"
+            )
+        device = load(next(iter(answer.devices.values())), arch_files)
+        found = explained(answer.profile, answer.summary, device, code, plan)
+    explanations = {one.number: one.explanation for one in found.kernels}
+    return replace(
+        answer,
+        code=found,
+        traces=tuple(
+            with_simulated(trace, explanations.get(number))
+            for number, trace in answer.profile.traces.items()
+        ),
+        notes=(*answer.notes, *found.notes),
+    )
 
 
 def _answer(

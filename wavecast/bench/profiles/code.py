@@ -9,7 +9,7 @@ with the same grid.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -33,7 +33,7 @@ from wavecast.errors import InputError
 from wavecast.model.prediction import Prediction
 from wavecast.pipeline import ExplainOptions, Given, explain_launches, explain_path
 from wavecast.pipeline.code_launches import launches_of
-from wavecast.pipeline.plan import Plan, Planned
+from wavecast.pipeline.plan import Plan
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.selection import Selection
 
@@ -41,6 +41,7 @@ _LONG: Final = 100_000
 """Nanoseconds of a launch from which cycles of the whole GPU give its clock: the counter runs for
 some microseconds before and after a kernel."""
 _CYCLES: Final = "GRBM_GUI_ACTIVE"
+NO_PLAN: Final = Plan()
 _FASTEST: Final = 1.1
 """A measured clock over the highest of the chip, above which the cycles are not of one die."""
 
@@ -89,21 +90,19 @@ def explained(
     summary: ProfileSummary,
     device: Device,
     files: Sequence[Path],
-    arguments: Mapping[str, str],
+    plan: Plan = NO_PLAN,
 ) -> ExplainedCode:
     """The kernels of `profile` that are in `files`, on the chip that ran them.
 
-    `arguments` are those of the kernels of code files, by name. Raises InputError for a file that
-    cannot be read, UsageError for arguments of a script, NothingAnalysed for a script without
-    launches.
+    `plan` has the arguments of the kernels of code files, and their grid and block where the
+    profile has none. Raises InputError for a file that cannot be read, NothingAnalysed for a script
+    without launches.
     """
     counted = by_kernel(profile)
     found: dict[int, ExplainedKernel] = {}
     notes: list[str] = []
     for file in files:
-        known = (
-            _Script(file, device) if file.suffix == ".py" else _CodeFile(file, device, arguments)
-        )
+        known = _Script(file, device) if file.suffix == ".py" else _CodeFile(file, device, plan)
         before = len(found)
         for number, share in summary.by_kernel.items():
             if number in found:
@@ -159,20 +158,20 @@ class _Script:
 class _CodeFile:
     """The kernels of a code object, of assembly or of HIP."""
 
-    def __init__(self, path: Path, device: Device, arguments: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, device: Device, plan: Plan) -> None:
         if not path.is_file():
             raise InputError(f"no such file: {path}", hint="give a script, HIP file or code object")
         self._codes = compilers.load(path, device.target)
-        self._device = device
-        self._arguments = {name: Planned(value) for name, value in arguments.items()}
+        self._device, self._plan = device, plan
 
     def explanation(self, kernel: ProfiledKernel) -> tuple[Explanation | None, str]:
         """That of a launch of the kernel as the profile has it, or why there is none."""
         codes = [code for code in self._codes if same_name(kernel.name, code.kernel)]
         if not codes:
             return None, ""
+        grid = kernel.blocks if all(kernel.blocks) else None
         block = kernel.threads if all(kernel.threads) else None
-        plan = Plan("", kernel.blocks if all(kernel.blocks) else None, block, 0, self._arguments)
+        plan = Plan("", grid, block).over(self._plan)
         explanation, why = self._with(codes[0].kernel, plan)
         if explanation is not None and kernel.lds_bytes > explanation.analysis.lds_bytes:
             dynamic = kernel.lds_bytes - explanation.analysis.lds_bytes

@@ -62,6 +62,45 @@ class ProfiledOp:
     values: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TracedInstruction:
+    """An instruction and what all traced waves together spent at it, in cycles.
+
+    `latency` is what it takes to issue, `stall` the part of it in which a pipe could not take it,
+    `idle` the time since the instruction before it, as for a dependency. `source` is a file and a
+    line, empty if not known.
+    """
+
+    text: str
+    source: str
+    executions: int
+    latency: int
+    stall: int
+    idle: int
+
+    @property
+    def spent(self) -> int:
+        """Cycles of all executions, with the time since the instruction before."""
+        return self.latency + self.idle
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of one execution, with the time since the instruction before."""
+        return self.spent / self.executions if self.executions else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTrace:
+    """A launch of `kernel` as a thread trace has it: `waves` traced waves that take `wave_cycles`
+    each on average, at `clock` GHz (None: not in the trace)."""
+
+    kernel: str
+    instructions: tuple[TracedInstruction, ...]
+    waves: int
+    wave_cycles: float
+    clock: float | None = None
+
+
 class Names(Generic[Value]):
     """Numbers for values that repeat."""
 
@@ -183,8 +222,8 @@ class HostCalls:
 
 @dataclass(slots=True)
 class Profile:
-    """A run on some devices. `notes` say what the file lacks, `damaged` counts the records that
-    cannot be read and are left out."""
+    """A run on some devices. `traces` has thread traces by number of the kernel. `notes` say what
+    the file lacks, `damaged` counts the records that cannot be read and are left out."""
 
     tool: str
     devices: dict[int, ProfiledDevice] = field(default_factory=dict)
@@ -199,6 +238,7 @@ class Profile:
     modules: Names[str] = field(default_factory=Names)
     module_calls: HostCalls = field(default_factory=HostCalls)
     counters: dict[int, dict[str, float]] = field(default_factory=dict)
+    traces: dict[int, ThreadTrace] = field(default_factory=dict)
     rank: int = 0
     notes: list[str] = field(default_factory=list)
     damaged: int = 0
@@ -213,4 +253,6 @@ __all__ = [
     "ProfiledDevice",
     "ProfiledKernel",
     "ProfiledOp",
+    "ThreadTrace",
+    "TracedInstruction",
 ]

@@ -18,6 +18,7 @@ from wavecast import files
 from wavecast.bench import plugins
 from wavecast.bench.profiles.json_stream import read_some
 from wavecast.bench.profiles.profile import Profile
+from wavecast.bench.profiles.readers import att
 from wavecast.errors import InputError
 from wavecast.wording import count
 
@@ -56,13 +57,23 @@ def read(path: Path) -> Profile:
 
 
 def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
-    """The profiles of a file, or of the traces in a folder in the order of their names.
+    """The profiles of a file, or of the traces in a folder in the order of their names; a folder
+    that is one thread trace is one profile.
 
     Raises InputError as `read`, and for a folder without traces.
     """
     if not path.is_dir():
         yield path, read(path)
         return
+    if att.is_trace(path):
+        yield path, _counted(att.read(path))
+        return
+    thread_traces = sorted(p.name for p in path.glob("ui_output_*") if att.is_trace(p))
+    if thread_traces:
+        raise InputError(
+            f"{path} has {count(len(thread_traces), 'thread trace')}: give one of them",
+            hint=", ".join(thread_traces),
+        )
     files_here = sorted(p for p in path.iterdir() if p.is_file())
     every = ([p for p in files_here if p.name.endswith(ends)] for ends in _TRACES)
     found = next(filter(None, every), [])
@@ -81,6 +92,11 @@ def _read(path: Path, reader: ModuleType) -> Profile:
                 profile = reader.read(stream)
         except InputError as error:
             raise InputError(f"{path}: {error.message}", hint=error.hint) from error
+    return _counted(profile)
+
+
+def _counted(profile: Profile) -> Profile:
+    """With a note on what is left out."""
     if profile.damaged:
         profile.notes.append(f"{count(profile.damaged, 'record')} cannot be read, left out")
     return profile

@@ -75,6 +75,14 @@ class Reports:
         """Those that fail a run; warnings and notes do not."""
         return [report for report in self if report.severity == "error"]
 
+    def has_access(self, kernel: str, instruction: int) -> bool:
+        """Whether an access of this instruction is reported as out of bounds."""
+        return any(
+            report.kind is Kind.OUT_OF_BOUNDS
+            and (report.kernel, report.instruction) == (kernel, instruction)
+            for report in self
+        )
+
     def take(self) -> list[Report]:
         """All reports; they are forgotten here."""
         with self._lock:

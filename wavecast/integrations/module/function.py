@@ -13,6 +13,7 @@ from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
 from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate.check.collected import Reports
+from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import LaunchError, UsageError
 from wavecast.integrations.module import arguments
 from wavecast.integrations.module.memory import Memory
@@ -88,15 +89,20 @@ class Function:
         arrays the kernel may touch, through pointers inside structures or arrays.
 
         Raises LaunchError for arguments, a grid, or a block that do not fit, Unsupported for code
-        that cannot be executed, ExecutionError for a launch that breaks off, and with checks
-        ChecksFailed for one that went wrong.
+        that cannot be executed, ExecutionError for a launch that breaks off (with what checks
+        found), and with checks ChecksFailed for one that went wrong.
         """
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} host threads: at least one is needed")
         launch, touched = self.described(grid, block, values, dynamic_lds, memory)
         if 0 in launch.grid:
             return
-        self._emulator.run(launch, touched.ranges, threads=threads)
+        try:
+            self._emulator.run(launch, touched.ranges, threads=threads)
+        except ExecutionError as error:
+            if self._reports is not None:  # they are not the next launch's
+                error.reports = tuple(self._reports.take())
+            raise
         touched.check_unchanged()
         if self._reports is not None:
             self._reports.raise_errors()

@@ -14,6 +14,8 @@ JOB_FILE = "job.json"
 STATUS_FILE = "status.frames"
 SAMPLE = "sample"
 """Setting: target -> devices for which samples of launches are executed."""
+OBSERVE = "observe"
+"""Setting: whether what the runs depend on is sent."""
 
 
 @dataclass(frozen=True, slots=True)

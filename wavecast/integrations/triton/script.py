@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,21 @@ from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
 from wavecast.integrations.devices import DeviceFacts, facts_of
 from wavecast.integrations.triton import wire
-from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.capture_cache import (
+    Caching,
+    CaptureCache,
+    StoredCapture,
+    cache_of,
+)
+from wavecast.integrations.triton.dependencies import RunDependencies
+from wavecast.integrations.triton.job import (
+    OBSERVE,
+    SAMPLE,
+    STATUS_FILE,
+    Job,
+    crash_file,
+    frames_file,
+)
 from wavecast.integrations.triton.profiles import CapturedProfiles
 from wavecast.integrations.triton.program import crash_line
 from wavecast.integrations.triton.recorder import CaptureFailure, Configurations, Recorder
@@ -74,6 +88,7 @@ def capture_script(
     at_once: int | None = None,
     on_poll: Callable[[], None] | None = None,
     sample: bool = False,
+    caching: Caching = "off",
 ) -> Capture:
     """Run a script once per target, on CPU tensors, and record what it launches.
 
@@ -83,7 +98,9 @@ def capture_script(
     as launches arrive. `worker` and `settings` replace the usual worker's `main` by another
     module's; `at_once` limits the targets that run together; `on_poll` is called while they
     run, some times a second. With `sample` a sample of every new AMD launch is executed for each
-    device, in the memory the script has made.
+    device, in the memory the script has made. `caching` says whether the capture of an earlier run
+    is used, with a note, where nothing that the run depended on has changed, and whether this one
+    is stored; not with a sample, another worker or output.
 
     Raises InputError when there is no such script, CaptureError when it ended before any launch,
     NothingAnalysed when it ran well but launched nothing that `kernels` wants, MissingTool without
@@ -112,12 +129,45 @@ def capture_script(
     if sample:
         settings = {**(settings or {}), SAMPLE: _by_target(devices)}
     job = replace(job, settings=settings or {})
+    cache = None if worker or job.settings else cache_of(job, caching)
+    if cache is not None:
+        known = cache.load() if caching == "use" else None
+        if known is not None:
+            return _replayed(path, facts, known, on_launch, kernels)
+        job = replace(job, settings={OBSERVE: True})
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         root = Path(folder)
         job.save(root)
         runs = {target: _Run(target, root, on_launch) for target in facts}
         _supervise(root, job.worker, runs, on_poll)
-        return _conclude(path, runs, kernels, timeout)
+        capture = _conclude(path, runs, kernels, timeout)
+        if cache is not None:
+            _store(cache, path, runs)
+        return capture
+
+
+def _replayed(
+    script: Path,
+    targets: Iterable[str],
+    known: StoredCapture,
+    on_launch: Callable[[Launch], None] | None,
+    kernels: str,
+) -> Capture:
+    """The capture that a stored run gives."""
+    runs = {target: _Run(target, Path(), on_launch) for target in targets}
+    for target, run in runs.items():
+        for frame in known.frames[target]:
+            run.take(frame)
+    capture = _conclude(script, runs, kernels, None)
+    return replace(capture, notes=(known.note, *capture.notes))
+
+
+def _store(cache: CaptureCache, script: Path, runs: Mapping[str, _Run]) -> None:
+    """Store runs that all ended well, and of which is known what they depend on."""
+    dependencies = [run.dependencies for run in runs.values() if run.dependencies is not None]
+    well = all(not run.failures and run.complaint(script, None) is None for run in runs.values())
+    if well and len(dependencies) == len(runs):
+        cache.store({target: run.frames for target, run in runs.items()}, dependencies)
 
 
 def _by_target(devices: Sequence[Device | DeviceFacts]) -> dict[str, list[str]]:
@@ -149,15 +199,22 @@ class _Run:
     indices: list[int] = field(default_factory=list)
     programs: dict[str, Program] = field(default_factory=dict)
     profiles: CapturedProfiles = field(default_factory=CapturedProfiles)
+    frames: list[Mapping[str, Any]] = field(default_factory=list)
+    dependencies: RunDependencies | None = None
 
     def __post_init__(self) -> None:
         self._reader = wire.FrameReader(frames_file(self.folder, self.target))
 
     def poll(self) -> None:
         for frame in self._reader.poll():
-            self._take(frame)
+            self.take(frame)
 
-    def _take(self, frame: Mapping[str, Any]) -> None:
+    def take(self, frame: Mapping[str, Any]) -> None:
+        """Add what a frame tells."""
+        if "dependencies" in frame:
+            self.dependencies = RunDependencies.unpacked(frame["dependencies"])
+            return
+        self.frames.append(frame)
         if "code" in frame:
             code = wire.decode_code(frame["code"])
             self.codes[code.digest] = code

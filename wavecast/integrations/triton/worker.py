@@ -26,8 +26,18 @@ from wavecast import processes
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
+from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import wire
-from wavecast.integrations.triton.job import SAMPLE, STATUS_FILE, Job, crash_file, frames_file
+from wavecast.integrations.triton.capture_cache import ignored_folders
+from wavecast.integrations.triton.job import (
+    OBSERVE,
+    SAMPLE,
+    STATUS_FILE,
+    Job,
+    crash_file,
+    frames_file,
+)
+from wavecast.integrations.triton.observed_run import RunObserver
 from wavecast.integrations.triton.processes import fork_always
 from wavecast.integrations.triton.program import ending, run_as_main
 from wavecast.integrations.triton.recorder import CaptureFailure, Recorder
@@ -140,7 +150,7 @@ def _run_child(
         _redirect(loud)
         with crash_file(folder, facts.target).open("w") as dump:
             faulthandler.enable(dump)
-            _capture(job, facts, frames, choosing)
+            _capture(job, folder, facts, frames, choosing)
     except BaseException as error:
         frames.write({"internal": f"{type(error).__name__}: {error}"})
     finally:
@@ -160,7 +170,11 @@ def _redirect(loud: bool) -> None:
 
 
 def _capture(
-    job: Job, facts: DeviceFacts, frames: wire.FrameWriter, choosing: Choosing | None
+    job: Job,
+    folder: Path,
+    facts: DeviceFacts,
+    frames: wire.FrameWriter,
+    choosing: Choosing | None,
 ) -> None:
     import torch
 
@@ -190,6 +204,8 @@ def _capture(
     hooks.install()
     fork_always()
     raised: str | None = None
+    observed = Patches()
+    observer = _observer(path, folder, observed) if job.settings.get(OBSERVE) else None
     try:
         with emulated_cuda(facts, recorder.note, lambda: bool(recorder.launches)):
             run_as_main(path, job.arguments)
@@ -198,13 +214,26 @@ def _capture(
     except BaseException as error:
         raised = ending(error, path)
     finally:
+        observed.restore()
         hooks.remove()
         sender.counts()
     if sender.is_copy:  # the script forked, and the copy came back here as well
         return
+    dependencies = observer.dependencies() if observer is not None and raised is None else ""
+    if not isinstance(dependencies, str):
+        frames.write({"dependencies": dependencies.packed()})
     frames.write(
         {"end": raised, "notes": list(recorder.notes), "filtered": list(recorder.filtered)}
     )
+
+
+def _observer(script: Path, folder: Path, patches: Patches) -> RunObserver:
+    """Observes the script from now on."""
+    from triton import knobs
+
+    observer = RunObserver(script, ignored_folders(folder, knobs.cache.dir))
+    observer.install(patches)
+    return observer
 
 
 class _Sender:

@@ -44,6 +44,7 @@ class Tile:
     ascending: bool = False
     lockstep: bool = False
     resident: int = 1
+    counter: bool = False
     products: int = 5
     warp_level: bool = False
     lds_bytes: float = 0.0

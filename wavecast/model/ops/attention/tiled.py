@@ -49,7 +49,8 @@ def tiled(
     score = _score(sizes, machine, kernel, backward=backward)
     busy = min(1.0, workgroups / chip.units)
     clock = float(machine.clock(sizes.dtype, score.matrix_activity, score.vector_activity, busy))
-    latencies = k[f"latencies_{direction}"] * chip.latency["hbm"] / kernel.resident
+    in_a_row = k[f"latencies_{direction}"] + (kernel.counter and sizes.causal)
+    latencies = in_a_row * chip.latency["hbm"] / kernel.resident
     exposed, others, moved = _bytes(sizes, kernel, backward=backward)
     parts = {
         "matrix": busiest * score.matrix / clock,
@@ -126,7 +127,8 @@ _SPLIT = 7
 
 
 _TAIL = 0.5
-"""Of the longest tile: the CUs finish at any time while the last long tile runs."""
+"""Of the longest tile: the CUs finish at any time while the last long tile runs. It takes so many
+times as long as there are workgroups that share its CU."""
 
 
 def _flops(head: int, head_v: int, products: int) -> float:
@@ -152,7 +154,7 @@ def _scores(
         even = even and not sizes.causal
     if even and len(sizes.lengths) == 1:
         return workgroups, math.ceil(workgroups / units) * longest
-    tail = _TAIL * longest if kernel.ascending and sizes.causal else 0.0
+    tail = _TAIL * longest * kernel.resident if kernel.ascending and sizes.causal else 0.0
     return workgroups, max(longest, scores / units + tail)
 
 

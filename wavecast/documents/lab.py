@@ -1,0 +1,94 @@
+"""`wavecast.lab.tune/1`: alternatives of a kernel, and `wavecast.lab.settings/1`: the best ones."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from wavecast.documents.base import Count, JsonObject, NonNegative, Size3, doc
+
+
+class CodeFiguresJson(JsonObject):
+    """What one version of a kernel takes on a device."""
+
+    digest: Annotated[str, doc("names the instructions")]
+    instructions: Count
+    vgprs: Annotated[Count, doc("per lane")]
+    agprs: Annotated[Count, doc("per lane")]
+    sgprs: Annotated[Count, doc("per wave")]
+    spills: Annotated[Count, doc("registers")]
+    scratch_bytes: Annotated[Count, doc("per lane")]
+    lds_bytes: Annotated[Count, doc("per workgroup")]
+    peak: Annotated[Count, doc("most vector registers live at once")]
+    waves: Annotated[NonNegative, doc("resident per SIMD")]
+    waits: Annotated[Count, doc("wait instructions")]
+    full_waits: Annotated[Count, doc("waits for every operation of a counter")]
+    loop_cycles: Annotated[
+        NonNegative, doc("cycles of an iteration on its busiest pipe, all innermost loops")
+    ]
+    seconds: Annotated[NonNegative | None, doc("predicted")]
+    low: Annotated[NonNegative | None, doc("lower end of the 80 % interval")]
+    high: Annotated[NonNegative | None, doc("upper end of the interval")]
+    limiter: str
+    fidelity: Annotated[str, doc("static or executed")]
+    reason: Annotated[str, doc("why there is no time")]
+    faults: Annotated[list[str], doc("waits and wait states that are missing")]
+
+
+class LabRowJson(JsonObject):
+    """A setting of the compiler and what it gives."""
+
+    setting: Annotated[dict[str, Any], doc("values by axis")]
+    stage: Annotated[str, doc("base, alone, together, or without (the best with a value less)")]
+    status: Annotated[
+        str, doc("same: executed with equal results; differs, faulty, refused: why; empty: not run")
+    ]
+    figures: CodeFiguresJson | None
+    sampled_seconds: Annotated[NonNegative | None, doc("predicted from an executed sample")]
+    saved: Annotated[float | None, doc("part of the original's time that it saves")]
+    sampled_saved: Annotated[float | None, doc("the same by executed samples")]
+    cases: Annotated[list[str], doc("inputs with which it was executed next to the original")]
+
+
+class LabEntryJson(JsonObject):
+    """One launch on one device."""
+
+    kernel: Annotated[str, doc("symbol")]
+    target: Annotated[str, doc("gfx942 …")]
+    device: Annotated[str, doc("id of the device in `wavecast arch`")]
+    compiler: Annotated[str, doc("such as triton 3.9.0")]
+    grid: Annotated[Size3, doc("workgroups")]
+    arguments: str
+    configuration: Annotated[str, doc("the autotuner's, empty without one")]
+    original: LabRowJson
+    best: Annotated[dict[str, Any] | None, doc("the fastest setting with equal results")]
+    rows: Annotated[list[LabRowJson], doc("the fastest first")]
+
+
+class LabTuneDocument(JsonObject, tag_field="schema", tag="wavecast.lab.tune/1"):
+    """What `wavecast lab tune --format json` prints."""
+
+    wavecast: Annotated[str, doc("version that wrote the document")]
+    notes: list[str]
+    failures: list[str]
+    entries: list[LabEntryJson]
+
+
+class SavedSettingJson(JsonObject):
+    """How to compile one kernel for one device."""
+
+    kernel: str
+    target: str
+    device: str
+    compiler: str
+    setting: Annotated[dict[str, Any], doc("values by axis")]
+    options: Annotated[dict[str, Any], doc("keywords of the launch")]
+    environment: Annotated[dict[str, str], doc("variables that Triton reads when it compiles")]
+    ir: Annotated[str, doc("file with LLVM IR for triton.Config(ir_override=…), empty for none")]
+    seconds: NonNegative
+    seconds_before: NonNegative
+
+
+class LabSettingsDocument(JsonObject, tag_field="schema", tag="wavecast.lab.settings/1"):
+    """What `wavecast lab tune --output` writes and `wavecast.lab.load` reads."""
+
+    entries: list[SavedSettingJson]

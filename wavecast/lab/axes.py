@@ -1,0 +1,100 @@
+"""The decisions that alternatives change (`axes.toml`), and which of them a kernel has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wavecast import files
+from wavecast.arch import capabilities
+from wavecast.arch.capability import Capabilities
+from wavecast.compile.codeobject import CodeObject
+
+_FILE = Path(__file__).with_name("axes.toml")
+
+
+class AxisKind(Enum):
+    """Where a decision is made, and how a program asks for it."""
+
+    OPTION = "option"
+    ATTRIBUTE = "attribute"
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    IR = "ir"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One decision of the compiler. `axes.toml` says what each field means."""
+
+    name: str
+    kind: AxisKind
+    values: tuple[Any, ...]
+    what: str
+    source: str
+    rounding: bool = False
+    matrix: bool = False
+    needs: Mapping[str, tuple[Any, ...]] | None = None
+
+    def applies(self, code: CodeObject) -> bool:
+        """Whether the compiler of this code makes the decision for it."""
+        target = capabilities(code.target)
+        if any(
+            getattr(target, name) not in allowed for name, allowed in (self.needs or {}).items()
+        ):
+            return False
+        if self.matrix and not has_matrix(code):
+            return False
+        if self.kind is AxisKind.OPTION:
+            return self.name in code.options
+        return self.kind is not AxisKind.ATTRIBUTE or ATTRIBUTES in code.options
+
+
+ATTRIBUTES = "llvm_fn_attrs"
+"""Triton's option for LLVM function attributes, from 3.9 on."""
+_MATRIX = ("llvm.amdgcn.mfma", "llvm.amdgcn.wmma", "llvm.amdgcn.swmmac", "llvm.amdgcn.smfmac")
+
+
+def has_matrix(code: CodeObject) -> bool:
+    """Whether the LLVM IR of a kernel has matrix instructions."""
+    text = code.stages.get("llir", "")
+    return isinstance(text, str) and any(name in text for name in _MATRIX)
+
+
+@cache
+def axes() -> Mapping[str, Axis]:
+    """The axes by name. Raises ValueError for a row with an unknown or missing field, or one that
+    needs a capability there is not."""
+    return read(_FILE)
+
+
+def read(path: Path) -> Mapping[str, Axis]:
+    """The axes of a file. Raises ValueError as `axes`."""
+    known = {field.name for field in fields(Capabilities)}
+    found: dict[str, Axis] = {}
+    for name, row in files.parse_toml(files.read_text(path)).items():
+        try:
+            needs = {key: tuple(allowed) for key, allowed in row.pop("needs", {}).items()}
+            kind, values = AxisKind(row.pop("kind")), tuple(row.pop("values"))
+            found[name] = Axis(name, kind, values, needs=needs or None, **row)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path.name}: {name}: {error}") from None
+        if not values or not known.issuperset(needs):
+            raise ValueError(f"{path.name}: {name}: no values, or needs an unknown capability")
+    return found
+
+
+def applicable(code: CodeObject) -> Iterator[tuple[Axis, Any]]:
+    """Every axis with every value that differs from what the code was compiled with."""
+    for axis in axes().values():
+        if axis.applies(code):
+            for value in axis.values:
+                if axis.kind is not AxisKind.OPTION or code.options[axis.name] != value:
+                    yield axis, value
+
+
+__all__ = ["ATTRIBUTES", "Axis", "AxisKind", "applicable", "axes", "has_matrix", "read"]

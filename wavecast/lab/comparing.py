@@ -1,0 +1,251 @@
+"""Whether an alternative computes what the original does: both run on the emulator.
+
+Both execute the same workgroups over the same memory in a fork, for every case: memory as the
+program left it, random floating-point inputs by seed, and smaller integer arguments, which reach
+the masks at the edges of tiles. Alternatives that only change the order of instructions must agree
+in every byte. Those that round elsewhere (`Setting.rounding`) may differ by `ROUNDING` epsilons of
+the dtype, of the element and of the root mean square of its array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from wavecast.compile.codeobject import Argument, Launch
+from wavecast.dtypes import Dtype, Spelling, is_dtype, lookup
+from wavecast.emulate import engine
+from wavecast.emulate.check.collected import Reports
+from wavecast.emulate.check.mode import CheckMode
+from wavecast.emulate.engine import RunOrder
+from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.native import native_kernel
+from wavecast.errors import WavecastError
+from wavecast.lab import elements
+from wavecast.pipeline.recompiling import with_scalars
+from wavecast.predict.isolation import isolated
+
+Array = np.ndarray[Any, Any]
+
+WORKGROUPS: Final = 6
+"""Workgroups that are executed of a launch: its corners, and some in between."""
+CHECKED: Final = 64
+"""Workgroups of a launch that is executed whole with checks."""
+ROUNDING: Final = 16.0
+"""Epsilons that results may differ by where the setting changes the rounding."""
+LEAST_TOLERANCE: Final = 2.0**-14
+"""The least relative tolerance: sums of narrow products in fp32 differ by more than its epsilon."""
+SEEDS: Final = (1,)
+"""Seeds of the random inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionResult:
+    """What the executions of two versions showed. `difference` is "" where the results agree in
+    all `cases`; `largest` is the largest relative difference of floating-point results, and
+    `reports` are errors of `--check` that the original does not have."""
+
+    cases: tuple[str, ...]
+    difference: str
+    largest: float = 0.0
+    reports: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether the alternative may replace the original."""
+        return bool(self.cases) and not self.difference and not self.reports
+
+
+def compared(
+    original: Launch, alternative: Launch, ranges: Sequence[AddressRange], *, rounding: bool
+) -> ExecutionResult:
+    """Execute both versions of a launch and compare what they wrote.
+
+    `ranges` are the host addresses the launch may touch; memory stays as it is. Raises
+    ExecutionError where the original cannot run, Unsupported where one has no translation.
+    """
+    found = isolated(partial(_compared, original, alternative, list(ranges), rounding))
+    reports = isolated(partial(_reports, original, alternative, list(ranges)))
+    return ExecutionResult(
+        tuple(found["cases"]), found["difference"], found["largest"], tuple(reports)
+    )
+
+
+def _compared(
+    original: Launch, alternative: Launch, ranges: list[AddressRange], rounding: bool
+) -> dict[str, object]:
+    """In the fork: the fields of an `ExecutionResult` but its reports."""
+    arrays = [_view(first, end) for first, end in ranges]
+    kept = [array.copy() for array in arrays]
+    dtypes = _dtypes(original.arguments, ranges)
+    cases: list[str] = []
+    largest = 0.0
+    for name, seed, smaller in _cases(original):
+        _restore(arrays, kept)
+        if seed:
+            _fill(arrays, dtypes, seed)
+        before = [array.copy() for array in arrays]
+        one = with_scalars(original, smaller)
+        try:
+            expected = _run(one, ranges, arrays)
+        except WavecastError:
+            if smaller:  # the arguments do not mean anything to the kernel
+                continue
+            raise
+        if smaller:
+            _restore(arrays, before)
+            if not _equal(expected, _run(one, ranges, arrays, backwards=True)):
+                continue
+        _restore(arrays, before)
+        try:
+            actual = _run(with_scalars(alternative, smaller), ranges, arrays)
+        except ExecutionError as error:
+            return {"cases": [*cases, name], "difference": error.message, "largest": largest}
+        for number, (want, have) in enumerate(zip(expected, actual, strict=True)):
+            apart, difference = _difference(want, have, dtypes[number], rounding)
+            largest = max(largest, apart)
+            if difference:
+                text = f"{name}: {_name(original.arguments, ranges[number])}: {difference}"
+                return {"cases": [*cases, name], "difference": text, "largest": largest}
+        cases.append(name)
+    return {"cases": cases, "difference": "", "largest": largest}
+
+
+def _cases(launch: Launch) -> list[tuple[str, int, dict[str, int]]]:
+    """(name, seed of random inputs or 0, smaller integer arguments) of every case."""
+    found = [("memory as it is", 0, {})]
+    found += [(f"seed {seed}", seed, {}) for seed in SEEDS]
+    smaller = _smaller(launch)
+    return [*found, ("smaller sizes", SEEDS[0], smaller)] if smaller else found
+
+
+def _smaller(launch: Launch) -> dict[str, int]:
+    """Every integer argument reduced by the least amount that keeps what the code was specialised
+    on: 16 for a multiple of 16, 1 for others."""
+    steps = {
+        parameter.name: 16 if "divisibility=16" in parameter.attributes else 1
+        for parameter in launch.code.parameters
+        if parameter.offset is not None and parameter.type in ("i32", "i64", "u32", "u64")
+    }
+    found = {}
+    for argument in launch.arguments:
+        step, value = steps.get(argument.name, 0), argument.value
+        if step and isinstance(value, int) and value > 2 * step:
+            found[argument.name] = value - step
+    return found
+
+
+def _view(first: int, end: int) -> Array:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * (end - first)).from_address(first))
+
+
+def _restore(arrays: Sequence[Array], kept: Sequence[Array]) -> None:
+    for array, values in zip(arrays, kept, strict=True):
+        array[:] = values
+
+
+def _equal(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def _fill(arrays: Sequence[Array], dtypes: Sequence[Dtype | None], seed: int) -> None:
+    """Random values in every floating-point array of whole elements; indices stay."""
+    for number, (array, dtype) in enumerate(zip(arrays, dtypes, strict=True)):
+        if dtype is not None and array.size % int(dtype.bytes) == 0:
+            count = array.size // int(dtype.bytes)
+            array[:] = elements.random(count, dtype, seed * 1000 + number)
+
+
+def _dtypes(arguments: Sequence[Argument], ranges: Sequence[AddressRange]) -> list[Dtype | None]:
+    """The floating-point dtype of each range, None for other arrays and for those that arguments
+    of different dtypes share."""
+    found: list[Dtype | None] = []
+    for first, _ in ranges:
+        names = {
+            item.dtype for item in arguments if item.kind == "tensor" and item.storage == first
+        }
+        name = names.pop() if len(names) == 1 else ""
+        dtype = lookup(name, Spelling.TORCH) if name and is_dtype(name, Spelling.TORCH) else None
+        encoding = dtype.encoding if dtype is not None else None
+        found.append(dtype if dtype and encoding and encoding.bits == dtype.bits >= 8 else None)
+    return found
+
+
+def _name(arguments: Sequence[Argument], addresses: AddressRange) -> str:
+    names = [item.name for item in arguments if item.storage == addresses[0]]
+    return "/".join(names) or "memory"
+
+
+def _run(
+    launch: Launch, ranges: list[AddressRange], arrays: Sequence[Array], *, backwards: bool = False
+) -> list[Array]:
+    """Execute some workgroups; the memory afterwards."""
+    native = native_kernel(launch.code)
+    waves = -(-math.prod(launch.block) // native.kernel.descriptor.wave_size)
+    groups, order = _workgroups(launch), np.arange(waves)
+    if backwards:
+        groups, order = groups[::-1].copy(), order[::-1].copy()
+    words = sorted((first & ~3, end + 3 & ~3) for first, end in ranges)
+    engine.run(native, launch, words, threads=1, order=RunOrder(groups, order))
+    return [array.copy() for array in arrays]
+
+
+def _workgroups(launch: Launch) -> Array:
+    """Workgroups (int64) of the corners of the grid, and some between them, in order."""
+    total = math.prod(launch.grid)
+    x, y, z = launch.grid
+    corners = {a + x * (b + y * c) for a in (0, x - 1) for b in (0, y - 1) for c in (0, z - 1)}
+    more = {int(total * part) for part in (0.382, 0.618, 0.146, 0.854)}
+    chosen = [*sorted(corners), *sorted(more - corners)][: max(WORKGROUPS, 2)]
+    return np.array(sorted(chosen), np.int64)
+
+
+def _difference(want: Array, have: Array, dtype: Dtype | None, rounding: bool) -> tuple[float, str]:
+    """(the largest relative difference, what is wrong or "")."""
+    if np.array_equal(want, have):
+        return 0.0, ""
+    if dtype is None or not rounding or want.size % int(dtype.bytes):
+        count = int(np.count_nonzero(want != have))
+        return 0.0, f"{count} bytes differ"
+    expected, actual = elements.numbers(want, dtype), elements.numbers(have, dtype)
+    bad = np.isfinite(expected) != np.isfinite(actual)
+    both = np.isfinite(expected) & np.isfinite(actual)
+    a, b = expected[both], actual[both]
+    scale = np.abs(a) + math.sqrt(float(np.mean(a * a))) if a.size else a
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.where(a == b, 0.0, np.abs(a - b) / scale)
+    largest = float(apart.max()) if apart.size else 0.0
+    allowed = max(ROUNDING * elements.epsilon(dtype), LEAST_TOLERANCE)
+    wrong = int(np.count_nonzero(bad)) + int(np.count_nonzero(apart > allowed))
+    return largest, f"{wrong} elements differ by up to {largest:.2g} relative" if wrong else ""
+
+
+def _reports(original: Launch, alternative: Launch, ranges: list[AddressRange]) -> list[str]:
+    """In a fork: errors of checks that only the alternative has. Empty for launches of more than
+    `CHECKED` workgroups."""
+    if math.prod(original.grid) > CHECKED:
+        return []
+    arrays = [_view(first, end) for first, end in ranges]
+    kept = [array.copy() for array in arrays]
+    known = {kind for kind, _ in _checked(original, ranges)}
+    _restore(arrays, kept)
+    return [text for kind, text in _checked(alternative, ranges) if kind not in known]
+
+
+def _checked(launch: Launch, ranges: list[AddressRange]) -> list[tuple[str, str]]:
+    """(kind, text) of the errors that checks report."""
+    reports = Reports()
+    Emulator(1, CheckMode(reports.add)).run(launch, ranges)
+    return [
+        (report.kind.rule, f"{report.kind.rule}: {report.message}") for report in reports.errors
+    ]
+
+
+__all__ = ["ROUNDING", "SEEDS", "WORKGROUPS", "ExecutionResult", "compared"]

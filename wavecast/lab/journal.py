@@ -1,0 +1,114 @@
+"""Results of a search on disk: one JSON line each, written and synced before the next begins."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from wavecast import files
+from wavecast.errors import InputError
+from wavecast.lab.comparing import ExecutionResult
+from wavecast.lab.figures import CodeFigures
+from wavecast.lab.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class LabProblem:
+    """One launch on one device: what a search is about. `launch` is a digest of the code, the grid
+    and the sizes of the arguments; `grid` in workgroups; `arguments` are the arguments that are not
+    constants, as text; `configuration` as in `Launch`."""
+
+    kernel: str
+    target: str
+    device: str
+    compiler: str
+    launch: str
+    grid: tuple[int, int, int]
+    arguments: str
+    configuration: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabResult:
+    """What one setting gives. `figures` is None where `refused` says why there is no code.
+
+    `stage` is `base`, `alone`, `together`, `without` (the best setting with one value less),
+    `executed` (its time is from an executed sample) or `verified` (`execution` has what the
+    comparison on the emulator showed).
+    """
+
+    setting: Setting
+    stage: str
+    figures: CodeFigures | None = None
+    refused: str = ""
+    execution: ExecutionResult | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    llir: str = ""
+    """The changed LLVM IR of a setting that changes it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {
+            "setting": dict(self.setting.items),
+            "stage": self.stage,
+            "figures": self.figures.to_json() if self.figures else None,
+            "refused": self.refused,
+            "execution": asdict(self.execution) if self.execution else None,
+            "options": dict(self.options),
+            "llir": self.llir,
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> LabResult:
+        """The result that `to_json` was called on. Raises KeyError, TypeError."""
+        figures, execution = document["figures"], document["execution"]
+        if execution is not None:
+            lists = {name: tuple(execution[name]) for name in ("cases", "reports")}
+            execution = ExecutionResult(**{**execution, **lists})
+        return LabResult(
+            Setting.of(document["setting"]),
+            document["stage"],
+            CodeFigures.from_json(figures) if figures else None,
+            document["refused"],
+            execution,
+            document["options"],
+            document["llir"],
+        )
+
+
+class LabJournal:
+    """Appends results to a file; an unfinished last line is cut off when it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        content = path.read_bytes() if path.exists() else b""
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def add(self, problem: LabProblem, result: LabResult) -> None:
+        """Append a result; it is on disk when this returns. Raises OSError for a full disk."""
+        line = json.dumps({"problem": asdict(problem), "result": result.to_json()}) + "\n"
+        data = line.encode()
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+
+
+def read(path: Path) -> Iterator[tuple[LabProblem, LabResult]]:
+    """The results of a journal in order. Raises InputError for a file that is not a journal."""
+    for number, line in enumerate(files.read_text(path).split("\n")[:-1], 1):
+        try:
+            document = files.parse_json(line)
+            problem = document["problem"]
+            known = LabProblem(**{**problem, "grid": tuple(problem["grid"])})
+            yield known, LabResult.from_json(document["result"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}:{number}: not a journal of wavecast lab ({error})") from None
+
+
+__all__ = ["LabJournal", "LabProblem", "LabResult", "read"]

@@ -1,0 +1,79 @@
+"""The settings that a search found, in a file that programs load."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from wavecast import files
+from wavecast.errors import InputError, UnknownName
+
+SCHEMA: Final = "wavecast.lab.settings/1"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSetting:
+    """How to compile one kernel for one device.
+
+    `options` are keywords of the launch (`kernel[grid](..., **options)`, `triton.Config`),
+    `environment` variables that Triton reads when it compiles. `ir` is the path of LLVM IR for
+    `triton.Config(ir_override=...)`, "" for none. Seconds are predicted for `device`.
+    """
+
+    kernel: str
+    target: str
+    device: str
+    compiler: str
+    setting: Mapping[str, Any]
+    options: Mapping[str, Any]
+    environment: Mapping[str, str]
+    ir: str
+    seconds: float
+    seconds_before: float
+
+    @contextlib.contextmanager
+    def compiling(self) -> Iterator[dict[str, Any]]:
+        """Set the environment while the block compiles; the options of the launch."""
+        before = {name: os.environ.get(name) for name in self.environment}
+        os.environ.update(self.environment)
+        try:
+            yield dict(self.options)
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+class SavedSettings:
+    """The entries of a settings file."""
+
+    def __init__(self, entries: Sequence[SavedSetting]) -> None:
+        self.entries = tuple(entries)
+
+    def find(self, kernel: str, target: str) -> SavedSetting | None:
+        """The setting of a kernel for a target (`gfx942`) or device, None where there is none."""
+        for entry in self.entries:
+            if entry.kernel == kernel and target in (entry.target, entry.device):
+                return entry
+        return None
+
+
+def load(path: str | Path) -> SavedSettings:
+    """Read a settings file. Raises InputError."""
+    try:
+        document = files.parse_json(files.read_text(path))
+        if document["schema"] != SCHEMA:
+            raise UnknownName("schema", str(document["schema"]), [SCHEMA])
+        entries = [SavedSetting(**entry) for entry in document["entries"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a settings file of wavecast lab ({error})") from None
+    return SavedSettings(entries)
+
+
+__all__ = ["SCHEMA", "SavedSetting", "SavedSettings", "load"]
