@@ -33,7 +33,7 @@ def text(
     `seconds`.
     """
     command = [sys.executable, "-m", "wavecast", *arguments]
-    done = processes.run(command, ProcessLimits(seconds, _MEMORY))
+    done = processes.run(command, ProcessLimits(seconds, seconds, _MEMORY))
     if done.exceeded:
         raise VerbFailed(f"wavecast {arguments[0]} exceeded its limit of {done.exceeded}")
     if done.status not in accepted:

@@ -1,0 +1,90 @@
+"""The course: solutions reach all goals, starts do not, and the verb writes and checks chapters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from wavecast.cli.learn import command
+from wavecast.errors import InputError, UnknownName
+from wavecast.learn.chapter import Chapter, chapter, chapters
+from wavecast.learn.goals import GOALS, check
+
+CHAPTERS = chapters()
+FAST = 2
+"""The chapter whose goals every run of the tests checks."""
+
+
+def ids(one: Chapter) -> str:
+    return one.name
+
+
+def test_chapters_are_numbered_from_one() -> None:
+    assert [one.number for one in CHAPTERS] == list(range(1, len(CHAPTERS) + 1))
+
+
+@pytest.mark.parametrize("one", CHAPTERS, ids=ids)
+def test_a_chapter_is_whole(one: Chapter) -> None:
+    assert set(one.goals) <= set(GOALS)
+    assert "faster" in one.goals
+    assert "## Task" in one.text
+    assert one.start.read_text() != one.solution.read_text()
+    launched = one.folder / ("launch.toml" if one.file.endswith(".hip") else "check.py")
+    assert launched.is_file()
+
+
+@pytest.mark.torch
+@pytest.mark.hip
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(one, id=one.name, marks=() if one.number == FAST else pytest.mark.thorough)
+        for one in CHAPTERS
+    ],
+)
+def test_the_solution_reaches_all_goals_and_the_start_is_only_right(one: Chapter) -> None:
+    pytest.importorskip("torch")
+    missed = [goal for goal in check(one, one.solution) if not goal.reached]
+    assert not missed
+    begun = list(check(one, one.start))
+    assert all(goal.reached for goal in begun if goal.goal.startswith("right"))
+    assert not all(goal.reached for goal in begun)
+
+
+@pytest.mark.torch
+def test_a_wrong_kernel_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    one = chapter("coalescing")
+    path = one.begin(tmp_path / "work")
+    path.write_text(path.read_text().replace("values, mask=mask)", "values + 1, mask=mask)"))
+    first = next(check(one, path))
+    assert (first.goal, first.reached) == ("right on gfx942", False)
+    assert first.detail
+
+
+def test_a_chapter_is_never_overwritten(tmp_path: Path) -> None:
+    one = chapter("1")
+    one.begin(tmp_path)
+    with pytest.raises(InputError, match="exists"):
+        one.begin(tmp_path)
+    with pytest.raises(UnknownName):
+        chapter("99")
+
+
+def test_the_verb_lists_starts_and_writes_notebooks(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("nbformat")
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner()
+    listed = run.invoke(command, [])
+    assert [line.split()[1] for line in listed.output.splitlines() if line.strip()[0:1].isdigit()] == [
+        one.name for one in CHAPTERS
+    ]
+    assert run.invoke(command, ["start", "2"]).exit_code == 0
+    assert (tmp_path / "coalescing" / "kernel.py").is_file()
+    assert run.invoke(command, ["solution", "2"]).output == chapter("2").solution.read_text()
+    assert run.invoke(command, ["notebook", "2"]).exit_code == 0
+    cells = json.loads((tmp_path / "coalescing.ipynb").read_text())["cells"]
+    assert "".join(cells[1]["source"]).startswith("%%writefile kernel.py\n")
