@@ -56,10 +56,10 @@ KINDS: Mapping[str, Callable[[pd.Series, pd.Series], bool]] = {
 """What two runs that are compared have in common."""
 
 
-def residuals(path: Path, only: str, limit: int | None) -> pd.DataFrame:
+def residuals(path: Path, gpu: str, limit: int | None) -> pd.DataFrame:
     """A row per run and metric with `log`, the logarithm of measured over predicted time."""
     frame = pd.read_parquet(path)
-    cases = [case for case in Serving().cases(frame) if only in ("", case.device)]
+    cases = [case for case in Serving().cases(frame) if not gpu or case.device == gpu]
     reasons = Counter(case.reason for case in cases if case.op is None)
     cases = [case for case in cases if case.op is not None]
     if limit and len(cases) > limit:
@@ -77,10 +77,8 @@ def residuals(path: Path, only: str, limit: int | None) -> pd.DataFrame:
         except WavecastError as error:
             reasons[error.message] += 1
             continue
-        assert isinstance(case.op, ServedModel)
         metric = case.op.op_class.removeprefix("serving ")
-        gpu = case.op.machine or case.device
-        found.append((metric, device.vendor, case.labels["engine"], gpu, case.group,
+        found.append((metric, device.vendor, case.labels["engine"], case.device, case.group,
                       setup(case.op), np.log(case.seconds / seconds)))  # fmt: skip
     print(file=sys.stderr)
     for reason, count in reasons.most_common():

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final, Self
 
-from wavecast.arch import Device, load
-from wavecast.arch.systems import names, node_size, system
+from wavecast.arch import Device
+from wavecast.arch.systems import node_size, system
 from wavecast.errors import UnknownName, Unpredictable, UsageError
 from wavecast.model.bounds import Work
 from wavecast.model.ops.base import Op
@@ -28,7 +28,6 @@ METRICS: Final = {
 @dataclass(frozen=True, slots=True)
 class ServedModel(Op):
     """`metric` (a key of `METRICS`) of `model` (a name of `models.toml`) under `load`, one node.
-    `machine` is a name of `systems.toml` where the node is not the usual one of the device.
     `statistic` of the requests is `mean` or `median`. `cold` is a mean of first tokens that
     contains the compilation of kernels in the first requests, which is not predicted: its errors
     are counted apart."""
@@ -42,7 +41,6 @@ class ServedModel(Op):
     load: Load
     statistic: str = "mean"
     cold: bool = False
-    machine: str = ""
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -78,7 +76,7 @@ class ServedModel(Op):
     def predict(self, device: Device) -> Prediction:
         """Simulate the load. Raises Unpredictable where the model does not fit, and as
         `ModelOnSystem`."""
-        answer = _served(self.model, self.machine or device.id, self.deployment, self.load)
+        answer = _served(self.model, device.id, self.deployment, self.load)
         interval = {"ttft": answer.ttft, "tpot": answer.tpot}.get(self.metric)
         if interval is None:
             rate = answer.output_rate
@@ -114,21 +112,19 @@ class ServedModel(Op):
 
 
 @lru_cache(maxsize=4)
-def _ready(model: str, machine: str, deployment: Deployment) -> ModelOnSystem:
-    """On a machine of `systems.toml`, or on a node of a device."""
-    gpus, named = deployment.parallel.gpus, machine in names()
-    most = system(machine).gpus if named else node_size(load(machine))
-    if gpus > most:
+def _ready(model: str, device: str, deployment: Deployment) -> ModelOnSystem:
+    from wavecast.arch import load
+
+    found, gpus = load(device), deployment.parallel.gpus
+    if gpus > node_size(found):
         raise Unpredictable(f"{gpus} GPUs are several nodes, whose links are not modelled")
     name, values = huggingface.load(model)
     pools = deployment.disaggregation
-    total = gpus * (pools.instances if pools else 1)
-    if named:
-        selector = machine if total <= most else f"{-(-total // most)}x{machine}"
-    elif total <= most:
-        selector = f"{total}x{machine}"
-    else:
-        selector = f"{total // gpus}x{gpus}x{machine}"
+    selector = f"{gpus}x{device}"
+    if pools:
+        total = gpus * pools.instances
+        fits = total <= node_size(found)
+        selector = f"{total}x{device}" if fits else f"{pools.instances}x{selector}"
     ready = ModelOnSystem(name, values, system(selector), deployment)
     if not ready.memory.fits:
         raise Unpredictable(f"{model} does not fit {gpus} GPUs")
@@ -136,8 +132,8 @@ def _ready(model: str, machine: str, deployment: Deployment) -> ModelOnSystem:
 
 
 @lru_cache(maxsize=256)
-def _served(model: str, machine: str, deployment: Deployment, asked: Load) -> ServingAnswer:
-    return _ready(model, machine, deployment).serve(asked)
+def _served(model: str, device: str, deployment: Deployment, load: Load) -> ServingAnswer:
+    return _ready(model, device, deployment).serve(load)
 
 
 __all__ = ["METRICS", "ServedModel"]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 
 import pytest
 
 from wavecast import arch
 from wavecast.bench.accuracy.importers.serving import Serving, known_model
-from wavecast.errors import UnknownName, Unpredictable
+from wavecast.errors import UnknownName
 from wavecast.systems.intervals import bracketed
 
 pd = pytest.importorskip("pandas")
@@ -62,14 +61,6 @@ def test_more_than_the_gpus_can_compute_is_refused() -> None:
     assert all(case.op is None for case in found)
     assert {case.reason for case in found} == {"the row states 28 PFLOP/s of a b200, which has 9"}
     assert all(case.op for case in cases(**impossible, batch_or_concurrency=16.0))
-
-
-def test_gpus_of_a_machine_are_those_of_its_node() -> None:
-    found = cases(gpu="GB200", framework="trtllm", tp=16.0, model="DeepSeek-R1", precision="fp4")
-    assert [(case.device, case.op.machine) for case in found] == [("b200", "gb200-nvl72")] * 3
-    assert found[1].op.predict(arch.load("b200")).seconds > 0  # 16 of 72 GPUs
-    with pytest.raises(Unpredictable, match="16 GPUs are several nodes"):
-        replace(found[1].op, machine="").predict(arch.load("b200"))
 
 
 def test_a_case_is_predicted() -> None:

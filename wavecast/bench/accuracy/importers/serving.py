@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast import arch
-from wavecast.arch.systems import system
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
 from wavecast.bench.accuracy.importers.recipes import settings_of
@@ -61,8 +60,6 @@ _CHAT: Final = "general"
 """Class of workload of drafted runs."""
 _EARLY: Final = ("dstackai/benchmarks", "samuel-bohman/AI-benchmarking-guide")
 """Repositories with runs of early 2025: vLLM 0.7, SGLang 0.4 and TensorRT-LLM 0.17 or older."""
-MACHINES: Final = {"GB200": "gb200-nvl72"}
-"""Names of GPUs that are those of a machine."""
 _MATRIX: Final = ("bf16", "fp8", "fp4")
 """Dtypes whose rates bound what a GPU computes."""
 _OTHER: Final = re.compile(r"DPA|TBO|DSpark|PD-|-dp\d")
@@ -108,10 +105,9 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
         )
         if value > 0:
             found[metric] = 1 / value if metric == "output" else value * 1e-3, statistic
-    model, device, machine, reason, deployment, load = "", "", "", "", None, None
+    model, device, reason, deployment, load = "", "", "", None, None
     try:
-        machine = MACHINES.get(str(row["gpu"]), "")
-        device = system(machine).device.id if machine else arch.load(str(row["gpu"])).id
+        device = arch.load(str(row["gpu"])).id
         model = known_model(str(row["model"]))
         load = _load(row)
         deployment = _deployment(row, model, device, load)
@@ -123,7 +119,7 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
         op = None
         if deployment is not None and load is not None and metric:
             cold = metric == "ttft" and statistic == "mean" and deployment.engine in _COMPILING
-            op = ServedModel(metric, model, deployment, load, statistic, cold, machine)
+            op = ServedModel(metric, model, deployment, load, statistic, cold)
         yield Case(
             kind="serving",
             op=op,
