@@ -65,8 +65,8 @@ class ShownReport(ABC):
     def chakra(self, folder: str | Path) -> list[Path]:
         """Write Chakra execution traces, a file per rank (`docs/model.md`).
 
-        Raises UsageError for a training or a search, MissingTool without protobuf, InputError for
-        a folder that cannot be written.
+        Raises UsageError for a search and for too many ranks, MissingTool without protobuf,
+        InputError for a folder that cannot be written.
         """
         from wavecast.report import chakra
 

@@ -230,7 +230,7 @@ def trained(
     """Predict a training step of a model: `batch` sequences of `seq` tokens. `options` are those of
     `wavecast model --train` without dashes (`TrainingOptions`): `fsdp=True`, `tp=2`, `pp=4`,
     `recompute="full"`, `lora=16` …; `tokens` are those of the whole training,
-    `html` and `perfetto` files to write.
+    `html` and `perfetto` files to write, `chakra` a folder for a Chakra trace per rank.
 
     A training that does not fit is an answer with `why_not`. Raises UnknownName, UsageError,
     MissingFact and Unpredictable as `systems.training.answer.train`.

@@ -11,6 +11,7 @@ pytest.importorskip("google.protobuf", reason="needs protobuf")
 
 import wavecast
 from tests.cli.test_main import call
+from wavecast.errors import UsageError
 from wavecast.report import chakra, chakra_schema
 
 MODEL = "Llama-3.1-8B"
@@ -100,8 +101,40 @@ def test_a_module_is_one_rank(tmp_path, capsys) -> None:
     assert [values(node)["num_ops"] for node in products] == [2 * 512**3] * 3
 
 
-def test_a_training_has_no_trace(tmp_path, capsys) -> None:
-    options = ("--train", "--batch", "8", "--seq", "512", "--chakra", str(tmp_path / "x"))
-    code, _, err = call(capsys, "model", MODEL, "--system", "8xMI300X", *options)
-    assert code != 0
-    assert "no Chakra trace" in err
+def test_a_training_step_of_every_rank(tmp_path) -> None:
+    """2 x tensor, 2 x pipeline, 2 replicas: what one sends another receives, and every rank reduces
+    its gradients with that of the other replica."""
+    report = wavecast.model(
+        MODEL, "8xMI300X", train=True, batch=8, seq=1024, tp=2, pp=2, zero=0, recompute="full"
+    )
+    report.chakra(tmp_path)
+    groups = json.loads((tmp_path / chakra.GROUPS).read_text())
+    assert sorted(groups.values()) == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    sent, received = [], []
+    for rank in range(8):
+        (path,) = tmp_path.glob(f"*.{rank}.et")
+        _, nodes = read(path)
+        assert all(dep < node.id for node in nodes for dep in node.data_deps)
+        for kind, found in ((5, sent), (6, received)):
+            own = [values(node) for node in nodes if node.type == kind]
+            assert {one["comm_src" if kind == 5 else "comm_dst"] for one in own} == {rank}
+            names = ("comm_src", "comm_dst", "comm_tag", "comm_size")
+            found += [tuple(one[name] for name in names) for one in own]
+        (gradients,) = (node for node in nodes if node.type == 7)
+        assert rank in groups[values(gradients)["pg_name"]]
+        assert values(gradients)["comm_size"] == pytest.approx(8.03e9 / 4 * 4, rel=0.1)
+        assert nodes[-1].name == "optimizer"
+        assert list(nodes[-1].data_deps) == [gradients.id]
+        computed = sum(values(node)["seconds"] for node in nodes if node.type == 4)
+        assert computed <= report.answers[0].figures.step.seconds
+    assert sorted(sent) == sorted(received)
+    assert len(set(sent)) == len(sent) == 4 * 2 * 4  # micro-batches, both ways, pairs of ranks
+    assert {size for *_, size in sent} == {1024 // 2 * 4096 * 2}
+
+
+def test_traces_of_too_many_ranks_are_refused(tmp_path) -> None:
+    report = wavecast.model(
+        MODEL, "512x8xMI300X", train=True, batch=65536, seq=1024, tp=2, pp=4, zero=1
+    )
+    with pytest.raises(UsageError, match="nodes, at most"):
+        report.chakra(tmp_path / "many")

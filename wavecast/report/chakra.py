@@ -1,26 +1,23 @@
-"""Served models and modules as Chakra execution traces, a file per rank: what network simulators
-such as ASTRA-sim read.
-
-The kernels of a rank follow each other as its stream runs them, each after what the host did
-before it. `COMP_NODE` is a kernel or work of the host, `COMM_COLL_NODE` a collective among a group
-of ranks; `comm_groups.json` has the ranks of the groups. Ranks compute the same.
-"""
+"""Served models, trainings and modules as Chakra execution traces, a file per rank: what network
+simulators such as ASTRA-sim read. `comm_groups.json` has the ranks of the groups of collectives."""
 
 from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wavecast.errors import InputError, Unpredictable, UsageError
-from wavecast.model.ops.collectives import Collective
+from wavecast.errors import InputError, UsageError
 from wavecast.report import chakra_schema as schema
-from wavecast.systems.slices import HOST, TimelineSlice
+from wavecast.report.chakra_nodes import ChakraNode, Group, of_slices, of_stage
+from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.timeline import timeline
+from wavecast.systems.training.ranks import StageAction, stage_actions
+from wavecast.systems.training.step import TrainingModel
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -29,21 +26,18 @@ if TYPE_CHECKING:
     from wavecast.systems.training.answer import TrainingAnswer
 
 GROUPS: Final = "comm_groups.json"
-_EXCHANGES: Final = {"dispatch": "ALL_TO_ALL", "combine": "ALL_TO_ALL"}
-"""Exchanges of tokens by the collective of Chakra that moves as many bytes."""
 _MICRO: Final = 1e6
-_ROUNDING: Final = 1 + 1e-9
-
-Group = tuple[int, ...]
+_MOST: Final = 1 << 21
+"""Nodes of all ranks of a training."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedRun:
-    """What every one of `ranks` GPUs does, as slices, and the beginning of its files' names."""
+    """The nodes of every one of `ranks` GPUs, and the beginning of the names of their files."""
 
     name: str
-    slices: tuple[TimelineSlice, ...]
     ranks: int
+    nodes: Callable[[int], Iterator[ChakraNode]]
 
 
 def served(answers: Sequence[ModelAnswer]) -> list[RankedRun]:
@@ -58,23 +52,34 @@ def served(answers: Sequence[ModelAnswer]) -> list[RankedRun]:
                 ("decode", serving.decode, serving.kernels),
                 ("prefill", serving.prefill, serving.prefill_kernels),
             ):
-                slices = tuple(timeline(time, kernels, answer.engine))
-                found.append(RankedRun(_slug(f"{of}-{step}"), slices, answer.parallel.gpus))
+                slices = timeline(time, kernels, answer.engine)
+                found.append(_sliced(f"{of}-{step}", slices, answer.parallel.gpus))
     return found
-
-
-def trained(answers: Sequence[TrainingAnswer]) -> list[RankedRun]:
-    """Raises UsageError: the timeline of a training has phases of micro-batches, no kernels."""
-    names = ", ".join(answer.architecture.name for answer in answers)
-    raise UsageError(f"training {names}: no Chakra trace, its timeline has phases, not kernels")
 
 
 def modules(answers: Sequence[ModuleAnswer]) -> list[RankedRun]:
     """A run on every GPU."""
-    return [
-        RankedRun(_slug(f"{answer.graph.name}-{answer.device.id}"), answer.slices, 1)
-        for answer in answers
-    ]
+    return [_sliced(f"{one.graph.name}-{one.device.id}", one.slices, 1) for one in answers]
+
+
+def trained(answers: Sequence[TrainingAnswer]) -> list[RankedRun]:
+    """A step of every training that fits, on all its GPUs. Raises UsageError for too many nodes."""
+    found = []
+    for answer in answers:
+        if answer.figures is None:
+            continue
+        setup = answer.setup
+        stages = stage_actions(TrainingModel(answer.architecture, setup, answer.system))
+        each = setup.gpus // len(stages)
+        nodes = each * sum(map(len, stages))
+        if nodes > _MOST:
+            raise UsageError(
+                f"Chakra traces of {setup.gpus:,} ranks have {nodes:,} nodes, at most {_MOST:,}",
+                hint="fewer GPUs, or a larger --micro-batch",
+            )
+        name = _slug(f"{answer.architecture.name}-{answer.system}-{setup}")
+        found.append(RankedRun(name, setup.gpus, partial(_of_rank, stages, each)))
+    return found
 
 
 def write(runs: Iterable[RankedRun], folder: Path) -> list[Path]:
@@ -100,83 +105,38 @@ def write(runs: Iterable[RankedRun], folder: Path) -> list[Path]:
     return [*found, path]
 
 
+def _sliced(name: str, slices: Sequence[TimelineSlice], ranks: int) -> RankedRun:
+    return RankedRun(_slug(name), ranks, lambda rank: of_slices(slices, rank, ranks))
+
+
+def _of_rank(stages: Sequence[Sequence[StageAction]], each: int, rank: int) -> Iterator[ChakraNode]:
+    return of_stage(stages[rank // each], rank, each)
+
+
 def _messages(run: RankedRun, rank: int, groups: dict[Group, int]) -> Iterator[bytes]:
     about = {"name": run.name, "rank": rank, "wavecast": __version__}
     metadata = schema.messages().GlobalMetadata(
         version=schema.VERSION, attr=schema.attributes(about)
     )
     yield schema.delimited(metadata)
-    ends: list[float] = []
-    host: list[int] = []
-    last: list[int] = []
-    for number, one in enumerate(run.slices):
-        if one.track == HOST:
-            after = host[-1:]
-            ends.append(one.end)
-            host.append(number)
-        else:
-            ended = bisect_right(ends, one.start * _ROUNDING)
-            after = host[:ended][-1:] + last
-            last = [number]
-        yield schema.delimited(_node(number, one, after, run.ranks, rank, groups))
+    for number, node in enumerate(run.nodes(rank)):
+        yield schema.delimited(_message(number, node, groups))
 
 
-def _node(
-    number: int,
-    one: TimelineSlice,
-    after: Sequence[int],
-    ranks: int,
-    rank: int,
-    groups: dict[Group, int],
-) -> Any:
-    start = round(one.start * _MICRO)
-    about: dict[str, bool | int | float | str] = {
-        "is_cpu_op": one.track == HOST,
-        "seconds": float(one.seconds),
-    }
-    kind = "COMP_NODE"
-    if one.where:
-        about["where"] = one.where
-    if one.priced is not None:
-        op = one.priced.node.op
-        about |= {
-            "seconds_low": float(one.priced.low),
-            "seconds_high": float(one.priced.high),
-            "operation": str(op),
-            "kernel": one.priced.kernel,
-        }
-        if isinstance(op, Collective):
-            kind = "COMM_COLL_NODE"
-            members = _members(op, rank, ranks)
-            function = _EXCHANGES.get(op.function, op.function.upper())
-            about |= {
-                "comm_type": schema.COLLECTIVES[function],
-                "comm_size": int(op.bytes),
-                "pg_name": str(groups.setdefault(members, len(groups) + 1)),
-            }
-        else:
-            work = op.work()
-            about |= {
-                "num_ops": int(sum((work.flops or {}).values())),
-                "tensor_size": int(work.bytes or 0),
-            }
+def _message(number: int, node: ChakraNode, groups: dict[Group, int]) -> Any:
+    start = round(node.start * _MICRO)
+    about = dict(node.about)
+    if node.members:
+        about["pg_name"] = str(groups.setdefault(node.members, len(groups) + 1))
     return schema.messages().Node(
         id=number,
-        name=one.name,
-        type=schema.NODE_TYPES[kind],
-        data_deps=after,
+        name=node.name,
+        type=schema.NODE_TYPES[node.kind],
+        data_deps=node.after,
         start_time_micros=start,
-        duration_micros=round(one.end * _MICRO) - start,
+        duration_micros=round(node.end * _MICRO) - start,
         attr=schema.attributes(about),
     )
-
-
-def _members(op: Collective, rank: int, ranks: int) -> Group:
-    """The ranks of a rank's group: groups are next to each other."""
-    if ranks % op.gpus:
-        raise Unpredictable(f"{op}: {ranks} ranks are not groups of {op.gpus}")
-    first = rank // op.gpus * op.gpus
-    return tuple(range(first, first + op.gpus))
 
 
 def _slug(text: str) -> str:
