@@ -100,8 +100,8 @@ def device(
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
-    if real and node is not None:
-        raise UsageError("several GPUs can be emulated only where PyTorch has no GPU")
+    if node is not None and (real or not pytorch):
+        raise UsageError("several GPUs can be emulated only where PyTorch has no GPU, with pytorch")
     hooks.install()
     try:
         with contextlib.ExitStack() as modes:
