@@ -17,6 +17,7 @@ from wavecast.systems.study import ModelStudy
 
 if TYPE_CHECKING:
     from wavecast.pipeline.replacing import ReplacedModule
+    from wavecast.report.chakra import RankedRun
     from wavecast.report.model_traces import TracedRun
     from wavecast.systems.sources.answer import ModuleAnswer
     from wavecast.systems.training.answer import TrainingAnswer
@@ -57,8 +58,30 @@ class ShownReport(ABC):
 
         return model_traces.dumps(self._runs())
 
-    def write(self, html: str | Path | None = None, perfetto: str | Path | None = None) -> None:
-        """Write the page and the trace. Raises InputError for files that cannot be written."""
+    def _ranked(self) -> list[RankedRun]:
+        """What ranks do, for Chakra. Raises UsageError for a report without kernels in time."""
+        raise UsageError("a search has no Chakra trace", hint="predict one of its configurations")
+
+    def chakra(self, folder: str | Path) -> list[Path]:
+        """Write Chakra execution traces, a file per rank (`docs/model.md`).
+
+        Raises UsageError for a search and for too many ranks, MissingTool without protobuf,
+        InputError for a folder that cannot be written.
+        """
+        from wavecast.report import chakra
+
+        return chakra.write(self._ranked(), Path(folder))
+
+    def write(
+        self,
+        html: str | Path | None = None,
+        perfetto: str | Path | None = None,
+        chakra: str | Path | None = None,
+    ) -> None:
+        """Write the page, the trace, and traces of ranks into a folder. Raises InputError for files
+        that cannot be written, and as `chakra`."""
+        if chakra is not None:
+            self.chakra(chakra)
         for path, text in ((html, self.html), (perfetto, self.perfetto)):
             if path is not None:
                 write_text(Path(path), text())
@@ -86,6 +109,11 @@ class ModelReport(ModelStudy, ShownReport):
         from wavecast.report import model_traces
 
         return model_traces.served(self.answers)
+
+    def _ranked(self) -> list[RankedRun]:
+        from wavecast.report import chakra
+
+        return chakra.served(self.answers)
 
     def _repr_html_(self) -> str:
         from wavecast.report import model_pages
@@ -128,6 +156,11 @@ class TrainingReport(ShownReport):
 
         return model_traces.trained(self.answers)
 
+    def _ranked(self) -> list[RankedRun]:
+        from wavecast.report import chakra
+
+        return chakra.trained(self.answers)
+
     def _repr_html_(self) -> str:
         from wavecast.report import model_pages
 
@@ -161,6 +194,11 @@ class ModuleReport(ShownReport):
         from wavecast.report import model_traces
 
         return model_traces.modules(self.answers)
+
+    def _ranked(self) -> list[RankedRun]:
+        from wavecast.report import chakra
+
+        return chakra.modules(self.answers)
 
     def _repr_html_(self) -> str:
         from wavecast.report import model_pages

@@ -94,6 +94,7 @@ def model(
     price: float | None = None,
     html: File | None = None,
     perfetto: File | None = None,
+    chakra: File | None = None,
     arch_files: Files = (),
     system_files: Files = (),
     **workload: Any,
@@ -108,8 +109,9 @@ def model(
     requests per second instead. Formats are those of the checkpoint unless given. `what_if` names
     changes to predict as well: `"hbm*1.5; attention free; tp 4"`; `findings` looks for changes that
     make it faster. With `power` (watts) or `price` (per hour) of a GPU, the report has the cost of
-    tokens. `html` and `perfetto` are files to write. `workload` are the fields of
-    `WorkloadOptions`: `speculate="mtp:3"`, `prefix=0.9`, `disaggregate="1p2d"` …
+    tokens. `html` and `perfetto` are files to write, `chakra` is a folder for a Chakra trace per
+    rank. `workload` are the fields of `WorkloadOptions`: `speculate="mtp:3"`, `prefix=0.9`,
+    `disaggregate="1p2d"` …
 
     With `search` (dimensions, `"tp,dtype,batch=16|64"`), configurations are predicted in `jobs`
     processes, or on the cluster `ray`, and ranked under the objectives `slo`
@@ -145,7 +147,7 @@ def model(
         ),
     )
     if search:
-        if html is not None or perfetto is not None:
+        if any(file is not None for file in (html, perfetto, chakra)):
             raise UsageError("a search has neither a page nor a trace")
         loads = asked if at_once else asked[:1]
         return _searched(name, deployments, loads, search, slo, state, jobs, ray)
@@ -159,7 +161,7 @@ def model(
     )
     found = study(name, deployments, asked, questions)
     report = ModelReport(**{f.name: getattr(found, f.name) for f in fields(ModelStudy)})
-    report.write(html, perfetto)
+    report.write(html, perfetto, chakra)
     return report
 
 
@@ -220,13 +222,15 @@ def trained(
     tokens: float = 0.0,
     html: File | None = None,
     perfetto: File | None = None,
+    chakra: File | None = None,
     arch_files: Files = (),
     system_files: Files = (),
     **options: Any,
 ) -> TrainingReport:
     """Predict a training step of a model: `batch` sequences of `seq` tokens. `options` are those of
     `wavecast model --train` without dashes (`TrainingOptions`): `fsdp=True`, `tp=2`, `pp=4`,
-    `recompute="full"`, `lora=16` …; `tokens` are those of the whole training.
+    `recompute="full"`, `lora=16` …; `tokens` are those of the whole training,
+    `html` and `perfetto` files to write, `chakra` a folder for a Chakra trace per rank.
 
     A training that does not fit is an answer with `why_not`. Raises UnknownName, UsageError,
     MissingFact and Unpredictable as `systems.training.answer.train`.
@@ -242,7 +246,7 @@ def trained(
     machines = [find_system(one, arch_files, system_files) for one in _names(system)]
     found = (train(name, one, asked.setup(one.gpus), tokens=tokens) for one in machines)
     report = TrainingReport(tuple(found))
-    report.write(html, perfetto)
+    report.write(html, perfetto, chakra)
     return report
 
 
@@ -257,6 +261,7 @@ def module(
     jobs: int = 1,
     html: File | None = None,
     perfetto: File | None = None,
+    chakra: File | None = None,
     arch_files: Files = (),
 ) -> ModuleReport:
     """Predict how long a module of PyTorch takes on GPUs, without a GPU, weights or values.
@@ -264,7 +269,8 @@ def module(
     `source` is an `nn.Module` (of any device, also meta or fake) with its `inputs` (a tensor, a
     tuple, or a mapping by name), an `ExportedProgram`, or a text like `script.py:factory`,
     `program.pt2` or `kernels.yaml`. `system` names GPUs (`"mi300x,h200"` or a list), `engine` is
-    `eager`, `torch.compile` or `wavecast` (the forward calls that `wavecast.ops` answers, by its
+    `eager`, `torch.compile` (the kernels that Inductor generates for the GPU), `fusion-rule` (a
+    rule for what it fuses), or `wavecast` (the forward calls that `wavecast.ops` answers, by its
     kernels, compiled for the GPU in `jobs` processes). With `train` the backward pass follows, and
     a step of `optimizer` (`sgd`, `momentum`, `adam`, `adamw`, `fused_adamw`).
 
@@ -272,20 +278,21 @@ def module(
     CaptureError where the module does not run on tensors without values, MissingTool without
     PyTorch.
     """
-    from wavecast.pipeline.replacing import ENGINE, replaced
-    from wavecast.pipeline.sources import graph
-    from wavecast.systems.sources.answer import answer
-    from wavecast.systems.sources.framework import framework
+    from wavecast.pipeline.module_answers import module_answers
 
     machines = [find_system(selector, arch_files) for selector in _names(system)]
-    library = framework(engine).name == ENGINE
-    found = graph(source, inputs, train=train, optimizer=optimizer)
-    if library:
-        changed = tuple(replaced(found, machine, jobs=jobs) for machine in machines)
-        report = ModuleReport(tuple(one.after for one in changed), changed)
-    else:
-        report = ModuleReport(tuple(answer(found, machine, engine) for machine in machines))
-    report.write(html, perfetto)
+    report = ModuleReport(
+        *module_answers(
+            source,
+            inputs,
+            machines,
+            engine=engine,
+            train=train,
+            optimizer=optimizer,
+            jobs=jobs,
+        )
+    )
+    report.write(html, perfetto, chakra)
     return report
 
 

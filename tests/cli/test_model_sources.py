@@ -40,12 +40,12 @@ def test_a_script_is_predicted_for_every_gpu(net, capsys, monkeypatch) -> None:
 
 
 def test_json_follows_its_schema(net, capsys) -> None:
-    code, out, _ = call(capsys, "model", net, "--engine", "torch.compile", "--format", "json")
+    code, out, _ = call(capsys, "model", net, "--engine", "fusion-rule", "--format", "json")
     assert code == 0
     document = json.loads(out)
     jsonschema.validate(document, json_schema(GraphDocument))
     (model,) = document["models"]
-    assert model["engine"] == "compile"
+    assert model["engine"] == "fusion-rule"
     assert model["total"]["low"] <= model["total"]["value"] <= model["total"]["high"]
     seconds = sum(kernel["seconds"] * kernel["count"] for kernel in model["kernels"])
     assert seconds == pytest.approx(model["device"])

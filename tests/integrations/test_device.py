@@ -252,3 +252,18 @@ def test_hooks_around_launches_get_the_metadata_of_the_launch() -> None:
             runtime.launch_enter_hook.remove(before)
             runtime.launch_exit_hook.remove(after)
     assert seen == [("before", "add", 256), ("after", "add", 512)]
+
+
+def test_launches_alone_are_executed_without_pytorch() -> None:
+    """PyTorch has no GPU, and tensors are the CPU's; the launch is machine code all the same."""
+    from wavecast import ops
+
+    x = torch.randn(4, 64)
+    with wavecast.device("gfx942", pytorch=False) as hooks:
+        found = ops.rms_norm(x)
+        assert x.is_cpu
+        assert not torch.cuda.is_available()
+    assert hooks.executed == 1
+    torch.testing.assert_close(found, torch.nn.functional.rms_norm(x, (64,), eps=1e-6))
+    with pytest.raises(UsageError, match="several GPUs"), wavecast.device(count=2, pytorch=False):
+        pass

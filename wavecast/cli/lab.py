@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -104,6 +105,90 @@ def tune(
         width = None if sys.stdout.isatty() else 200
         report.render(tuning, streams.console(width), top=top)
     return 0 if any(entry.base.seconds for entry in tuning.entries) else 2
+
+
+@command.command(
+    "passes",
+    context_settings=_HELP,
+    epilog="""Examples:
+
+    wavecast lab passes matmul.py --arch gfx942
+
+    wavecast lab passes attention.py -k fwd --format html -o passes.html
+    """,
+)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
+@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
+              help="AMD GPUs by name (mi300x) or target (gfx942).")  # fmt: skip
+@click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
+              help="TOML that adds a device or overrides facts of one.")  # fmt: skip
+@click.option("-k", "--kernels", default="", type=RegexParam(),
+              help="Only kernels whose name matches.")  # fmt: skip
+@click.option("--without/--no-without", default=True, show_default=True,
+              help="Also compile without each pass that can be switched off.")  # fmt: skip
+@click.option("-f", "--format", "form", type=click.Choice(["text", "json", "html"]),
+              default="text", show_default=True)  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write to this file instead of standard output.")  # fmt: skip
+@click.option("--show-output", is_flag=True, help="Print the script's output to stderr.")
+def passes(
+    path: Path,
+    script_args: tuple[str, ...],
+    arch: str,
+    arch_file: tuple[Path, ...],
+    kernels: str,
+    without: bool,
+    form: str,
+    output: Path | None,
+    show_output: bool,
+) -> int:
+    """Show what each pass of Triton and LLVM does to the kernels of the script PATH.
+
+    TTGIR after every pass of Triton, machine IR after the passes of LLVM's code generator that
+    decide most, and the assembly: what changed by source line, registers live at once, reads that
+    moved past matrix instructions, waits. Kernels are also compiled without some passes, to tell
+    what these bring. Exit codes: 0; 2 if no kernel could be shown.
+    """
+    from wavecast.lab.script_passes import passes_of_script
+    from wavecast.pipeline import select
+
+    selection = select(arch.split(","), arch_file)
+    with streams.progress() as update:
+        found = passes_of_script(
+            path,
+            script_args,
+            selection,
+            kernels=kernels,
+            without=without,
+            quiet=not show_output,
+            progress=update,
+        )
+
+    def write(stream: IO[str]) -> None:
+        if form == "text":
+            from wavecast.report import passes as report
+
+            console = streams.console(None if stream.isatty() else 200, stream)
+            report.render(found.reports, found.notes, console)
+            return
+        streams.as_document(stream)
+        if form == "html":
+            from wavecast.report import passes_html
+
+            stream.write(passes_html.render(found.reports, found.notes))
+        else:
+            from wavecast.documents.base import dumps
+            from wavecast.report import passes as report
+
+            stream.write(dumps(report.document(found.reports, found.notes), indent=1) + "\n")
+
+    if output is None:
+        write(sys.stdout)
+    else:
+        with streams.writing(output) as file:
+            write(file)
+    return 0 if found.reports else 2
 
 
 __all__ = ["command"]

@@ -235,7 +235,7 @@ def command(
         deployments.append((machine, deployment))
     if dimensions:
         if written:
-            raise UsageError("--html and --perfetto do not apply to --search")
+            raise UsageError("--html, --perfetto and --chakra do not apply to --search")
         return run_search(
             *(name, deployments, asked if concurrency else asked[:1]),
             dimensions=dimensions, slo=slo, state=state, jobs=jobs, ray=ray, format_=format_,

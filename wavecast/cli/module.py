@@ -56,8 +56,8 @@ class ModelCommand(click.Command):
 @click.option("--arch-file", "arch_files", multiple=True, type=click.Path(path_type=Path),
               help="TOML with facts of a GPU, over those of the package.")  # fmt: skip
 @click.option("--engine", default="eager", show_default=True,
-              help="eager, torch.compile (fused by a rule), or wavecast (wavecast.ops, "
-              "compiled for the GPU).")  # fmt: skip
+              help="eager, torch.compile (Inductor's kernels), fusion-rule (a rule for what it "
+              "fuses), or wavecast (wavecast.ops), the kernels compiled for the GPU.")  # fmt: skip
 @click.option("-j", "--jobs", type=count(1, 256), default=1, show_default=True,
               help="Processes that compile for --engine wavecast.")  # fmt: skip
 @click.option("--train", is_flag=True, help="Forward and backward pass of a module.")
@@ -91,20 +91,13 @@ def command(
         if ended is not None:
             return ended
     from wavecast.arch.systems import system
-    from wavecast.pipeline.replacing import ENGINE, replaced
-    from wavecast.pipeline.sources import graph
+    from wavecast.pipeline.module_answers import module_answers
     from wavecast.report import graphs as report
-    from wavecast.systems.sources.answer import answer
-    from wavecast.systems.sources.framework import framework
 
     machines = [system(selector, arch_files) for selector in systems.split(",")]
-    own = framework(engine).name == ENGINE
-    found = graph(model, train=train, optimizer=optimizer)
-    if own:
-        changed = [replaced(found, machine, jobs=jobs) for machine in machines]
-        answers = [one.after for one in changed]
-    else:
-        changed, answers = [], [answer(found, machine, engine) for machine in machines]
+    answers, changed = module_answers(
+        model, None, machines, engine=engine, train=train, optimizer=optimizer, jobs=jobs
+    )
     taken(files).write("modules", answers)
     if format_ == "json":
         streams.as_document(sys.stdout)

@@ -1,4 +1,4 @@
-"""Files that `wavecast model` writes next to its text: a page, a trace."""
+"""Files that `wavecast model` writes next to its text: a page, traces."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _OPTIONS = (
                  help="Write a page with plots; it needs no network."),
     click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), default=None,
                  help="Write what runs in time to this file, for Perfetto."),
+    click.option("--chakra", type=click.Path(path_type=Path, file_okay=False), default=None,
+                 help="Write Chakra execution traces to this folder, a file per rank."),
 )  # fmt: skip
 
-NAMES = ("html", "perfetto")
+NAMES = ("html", "perfetto", "chakra")
 """Parameters that `file_options` adds."""
 
 
@@ -30,13 +32,19 @@ class OutputFiles:
 
     html: Path | None
     perfetto: Path | None
+    chakra: Path | None
 
     def __bool__(self) -> bool:
         """Whether any was asked for."""
         return any(getattr(self, name) is not None for name in NAMES)
 
     def write(self, what: str, answers: Sequence[Any]) -> None:
-        """Write them for answers of a kind: `served`, `trained` or `modules`."""
+        """Write them for answers of a kind: `served`, `trained` or `modules`. Raises UsageError for
+        a Chakra trace of a training."""
+        if self.chakra is not None:
+            from wavecast.report import chakra
+
+            chakra.write(getattr(chakra, what)(answers), self.chakra)
         if self.html is not None:
             from wavecast.report import model_pages
 

@@ -92,3 +92,57 @@ class LabSettingsDocument(JsonObject, tag_field="schema", tag="wavecast.lab.sett
     """What `wavecast lab tune --output` writes and `wavecast.lab.load` reads."""
 
     entries: list[SavedSettingJson]
+
+
+class LineChangeJson(JsonObject):
+    """What a pass changed in the operations of a source line."""
+
+    line: Annotated[str, doc("file:line, empty for operations without one")]
+    added: Annotated[dict[str, Count], doc("operations by name")]
+    removed: Annotated[dict[str, Count], doc("operations by name")]
+
+
+class PassStepJson(JsonObject):
+    """The kernel after a pass that changed it."""
+
+    stage: Annotated[str, doc("ttgir, mir or assembly")]
+    name: Annotated[str, doc("the compiler's name of the pass")]
+    title: str
+    figures: Annotated[dict[str, Count], doc("operations, instructions by group, live registers")]
+    changes: Annotated[list[LineChangeJson], doc("the most changed line first")]
+    earlier: Annotated[Count, doc("memory reads with fewer matrix instructions before them")]
+    later: Annotated[Count, doc("memory reads with more matrix instructions before them")]
+    text: Annotated[str, doc("the IR after the pass")]
+
+
+class WithoutPassJson(JsonObject):
+    """The code that is compiled without a pass."""
+
+    name: Annotated[str, doc("the compiler's name of the pass")]
+    what: str
+    brings: Annotated[
+        float | None, doc("part of the time that the pass saves; negative: faster without it")
+    ]
+    figures: CodeFiguresJson
+
+
+class LabPassesJson(JsonObject):
+    """The passes of one kernel on a device."""
+
+    kernel: Annotated[str, doc("symbol")]
+    device: Annotated[str, doc("id of the device in `wavecast arch`")]
+    target: Annotated[str, doc("gfx942 …")]
+    compiler: Annotated[str, doc("such as triton 3.9.0")]
+    unchanged: Annotated[Count, doc("passes that changed nothing, not among the steps")]
+    steps: list[PassStepJson]
+    shown: Annotated[CodeFiguresJson, doc("of the code whose machine IR is shown")]
+    final: Annotated[CodeFiguresJson, doc("of the program's code")]
+    without: list[WithoutPassJson]
+
+
+class LabPassesDocument(JsonObject, tag_field="schema", tag="wavecast.lab.passes/1"):
+    """What `wavecast lab passes --format json` prints."""
+
+    wavecast: Annotated[str, doc("version that wrote the document")]
+    notes: list[str]
+    kernels: list[LabPassesJson]

@@ -12,7 +12,7 @@ from wavecast.documents.export import ExportDocument
 from wavecast.documents.gate import BaselineDocument, GateDocument
 from wavecast.documents.graph import GraphDocument
 from wavecast.documents.history import HistoryDocument
-from wavecast.documents.lab import LabSettingsDocument, LabTuneDocument
+from wavecast.documents.lab import LabPassesDocument, LabSettingsDocument, LabTuneDocument
 from wavecast.documents.operation import OperationDocument
 from wavecast.documents.ops import OpsDocument
 from wavecast.documents.profile import ProfileDocument
@@ -46,6 +46,7 @@ def documents() -> dict[str, type[JsonObject]]:
         BisectDocument,
         OpsDocument,
         TuneDocument,
+        LabPassesDocument,
         LabTuneDocument,
         LabSettingsDocument,
         ExportDocument,

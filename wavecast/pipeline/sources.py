@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +37,64 @@ def graph(
     if text.endswith(_DESCRIPTIONS):
         _no_training(train, optimizer, "a YAML file lists the kernels of all phases itself")
         return described(text)
+    torch_graph = _torch_graph()
+    torch_module: Any = model
+    if text.endswith(_PROGRAM):
+        _no_training(train, optimizer, "an exported program has a forward pass only")
+        return torch_graph.archive_graph(text)
+    if text:
+        return torch_graph.script_graph(*_factory(text), train=train, optimizer=optimizer)
+    if hasattr(model, "graph_signature"):
+        _no_training(train, optimizer, "an exported program has a forward pass only")
+        return torch_graph.exported_graph(model)
+    return torch_graph.module_graph(
+        torch_module, _given(model, inputs), train=train, optimizer=optimizer
+    )
+
+
+@contextmanager
+def opened(model: Any, inputs: Any = None) -> Iterator[tuple[Any, Any, str]]:
+    """The module of a source, its inputs and a name, to be compiled in the block.
+
+    Raises UsageError for a source without code, MissingTool without PyTorch, and as
+    `script_module`.
+    """
+    text = str(model) if isinstance(model, str | Path) else ""
+    if text.endswith((*_DESCRIPTIONS, _PROGRAM)) or hasattr(model, "graph_signature"):
+        raise UsageError(
+            f"{text or 'an exported program'}: torch.compile needs a module",
+            hint="--engine fusion-rule applies a rule to exported programs",
+        )
+    if text:
+        with _torch_graph().script_module(*_factory(text)) as found:
+            yield found
+    else:
+        yield model, _given(model, inputs), type(model).__name__
+
+
+def _torch_graph() -> Any:
     try:
         from wavecast.integrations import torch_graph
     except ImportError as error:
         raise MissingTool(
             f"PyTorch reads modules and programs: {error}", hint="pip install wavecast[torch]"
         ) from error
-    torch_module: Any = model
-    if text.endswith(_PROGRAM):
-        _no_training(train, optimizer, "an exported program has a forward pass only")
-        return torch_graph.archive_graph(text)
-    if text:
-        path, _, factory = text.rpartition(":")
-        if not path or not factory:
-            raise UsageError(f"{text}: no function", hint=f"give {text}:factory")
-        return torch_graph.script_graph(path, factory, train=train, optimizer=optimizer)
-    if hasattr(model, "graph_signature"):
-        _no_training(train, optimizer, "an exported program has a forward pass only")
-        return torch_graph.exported_graph(model)
+    return torch_graph
+
+
+def _factory(text: str) -> tuple[str, str]:
+    path, _, factory = text.rpartition(":")
+    if not path or not factory:
+        raise UsageError(f"{text}: no function", hint=f"give {text}:factory")
+    return path, factory
+
+
+def _given(model: Any, inputs: Any) -> Any:
     if inputs is None:
         raise UsageError(
             f"a {type(model).__name__} needs inputs", hint="wavecast.model(module, inputs)"
         )
-    return torch_graph.module_graph(torch_module, inputs, train=train, optimizer=optimizer)
+    return inputs
 
 
 def _no_training(train: bool, optimizer: str, why: str) -> None:
@@ -65,4 +102,4 @@ def _no_training(train: bool, optimizer: str, why: str) -> None:
         raise UsageError(f"no training: {why}")
 
 
-__all__ = ["graph", "is_source"]
+__all__ = ["graph", "is_source", "opened"]

@@ -50,18 +50,24 @@ def equal(answer: ModuleAnswer) -> list[EqualCalls]:
     return sorted(found, key=lambda one: -one.seconds)
 
 
+def in_order(answer: ModuleAnswer) -> list[KernelRow]:
+    """Every kernel of a run, in the order of launches."""
+    return [_row(EqualCalls(one, 1, (one.kernel.module,))) for one in answer.times]
+
+
 def rows(answer: ModuleAnswer) -> list[KernelRow]:
     """The kernels of a run by phase, the longest together first."""
-    return [
-        KernelRow(
-            one.first.kernel.operator.removeprefix("aten."),
-            one.count,
-            one.first.priced,
-            one.seconds,
-            one.first.kernel.phase,
-        )
-        for one in equal(answer)
-    ]
+    return [_row(one) for one in equal(answer)]
 
 
-__all__ = ["EqualCalls", "described", "equal", "rows"]
+def _row(one: EqualCalls) -> KernelRow:
+    return KernelRow(
+        one.first.kernel.operator.removeprefix("aten."),
+        one.count,
+        one.first.priced,
+        one.seconds,
+        one.first.kernel.phase,
+    )
+
+
+__all__ = ["EqualCalls", "described", "equal", "in_order", "rows"]

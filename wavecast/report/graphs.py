@@ -106,7 +106,8 @@ def _phases(answer: ModuleAnswer, console: Console) -> None:
 
 
 def _kernels(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
-    rows = graph_words.rows(answer)
+    ordered = full and answer.framework.compiled
+    rows = graph_words.in_order(answer) if ordered else graph_words.rows(answer)
     most = None if full else _ROWS
     table = kernel_tables.kernels(
         rows, answer.time.device, most=most, assumed=False, operation=True

@@ -74,10 +74,10 @@ def kernels(
     """The first `most` rows (None: all) with their share of `total` seconds, and one row for the
     others. `counted` adds how often each runs and its time together, `assumed` the library,
     `operation` the sizes."""
-    titles = [("  kernel", "left")]
+    titles = [("  kernel", "left" if assumed else "wrap")]
     titles += [("times", "right")] * counted + [("each", "right")] + [("all", "right")] * counted
     titles += [("share", "right"), ("bound by", "left")]
-    titles += [("assumed", "left")] * assumed + [("operation", "left")] * operation
+    titles += [("assumed", "left")] * assumed + [("operation", "wrap")] * operation
     table = columns(*titles)
     for row in rows[:most]:
         table.add_row(

@@ -53,6 +53,16 @@ def test_a_run_is_a_case_per_metric() -> None:
     assert pickle.loads(pickle.dumps(op)) == op
 
 
+def test_more_than_the_gpus_can_compute_is_refused() -> None:
+    """416 prompts of 15,000 tokens at once on 2 GPUs, each answered within 7.5 s."""
+    impossible = {"model": "Qwen3-32B", "gpu": "B200", "tp": 2.0, "isl": 15000.0, "osl": 500.0,
+                  "framework": "trtllm", "mean_ttft": 719.0, "mean_tpot": 13.7}  # fmt: skip
+    found = cases(**impossible, batch_or_concurrency=416.0)
+    assert all(case.op is None for case in found)
+    assert {case.reason for case in found} == {"the row states 28 PFLOP/s of a b200, which has 9"}
+    assert all(case.op for case in cases(**impossible, batch_or_concurrency=16.0))
+
+
 def test_a_case_is_predicted() -> None:
     for case in cases(model="Llama-3.1-8B", precision="fp8", tp=1.0):
         device = arch.load(case.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import torch
@@ -59,7 +59,7 @@ def module_graph(
         raise UnknownName("optimizer", optimizer, OPTIMIZERS)
     if optimizer and not train:
         raise UsageError("an optimizer needs training", hint="train=True, or --train")
-    args, named = _called_with(inputs)
+    args, named = called_with(inputs)
     name = name or type(module).__name__
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     recorder = OperatorRecorder()
@@ -75,7 +75,7 @@ def module_graph(
     notes: list[str] = []
     state_bytes = 0.0
     try:
-        with unlogged_failures(), _following(module, recorder), _attributes(module, fake):
+        with unlogged_failures(), _following(module, recorder), _faked(module, fake):
             with fake, CudaOnCpu(torch), choices, recorder, torch.set_grad_enabled(train):
                 output = functional_call(module, {**weights, **buffers}, args, named)
             if train:
@@ -105,7 +105,8 @@ def module_graph(
     )
 
 
-def _called_with(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def called_with(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, by position and by name. Raises UsageError for other objects."""
     if isinstance(inputs, torch.Tensor):
         return (inputs,), {}
     if isinstance(inputs, Mapping):
@@ -167,17 +168,26 @@ def _following(module: nn.Module, recorder: OperatorRecorder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _attributes(module: nn.Module, fake: FakeTensorMode) -> Iterator[None]:
-    """Fake tensors for those that modules keep as plain attributes."""
+def _faked(module: nn.Module, fake: FakeTensorMode) -> Iterator[None]:
+    def made(tensor: torch.Tensor) -> torch.Tensor:
+        with fake:
+            return _fake(tensor)
+
+    with attributes(module, made):
+        yield
+
+
+@contextlib.contextmanager
+def attributes(module: nn.Module, made: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
+    """Replace the tensors that modules keep as plain attributes by what is `made` of them."""
     own = [
         (vars(one), name, value)
         for one in module.modules()
         for name, value in vars(one).items()
         if isinstance(value, torch.Tensor)
     ]
-    with fake:
-        for values, name, value in own:
-            values[name] = _fake(value)
+    for values, name, value in own:
+        values[name] = made(value)
     try:
         yield
     finally:
@@ -228,4 +238,4 @@ def in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {said[:_LONGEST]}{' …' if len(said) > _LONGEST else ''}"
 
 
-__all__ = ["OPTIMIZERS", "in_one_line", "module_graph"]
+__all__ = ["OPTIMIZERS", "attributes", "called_with", "in_one_line", "module_graph"]

@@ -65,23 +65,23 @@ class OperatorRecorder(TorchDispatchMode):
         del types
         named = dict(kwargs or {})
         result = func(*args, **named)
-        namespace, _, name = func._schema.name.partition("::")
-        if namespace not in _NAMESPACES_LEFT_OUT:
-            # The CPU's fused attention is recorded as what runs on a GPU.
-            plain = f"{namespace}.{name.replace('_for_cpu', '')}"
-            self._record(func, plain, args, named, result)
+        if func.namespace not in _NAMESPACES_LEFT_OUT:
+            self.record(func, args, named, result)
         return result
 
-    def _record(
-        self, func: Any, name: str, args: tuple[Any, ...], named: Mapping[str, Any], result: Any
+    def record(
+        self, func: Any, args: tuple[Any, ...], named: Mapping[str, Any], result: Any
     ) -> None:
+        """Add a call of the operator `func` with its result. The CPU's fused attention is recorded
+        as what runs on a GPU."""
+        namespace, _, name = func._schema.name.partition("::")
         inputs = list(_tensors((args, named)))
         outputs = list(_tensors(result))
-        mutated = list(_tensors(_mutated(func, args, named)))
-        outputs += [one for one in mutated if all(one is not other for other in outputs)]
+        written = list(_tensors(mutated(func, args, named)))
+        outputs += [one for one in written if all(one is not other for other in outputs)]
         if inputs or outputs:
             self.add(
-                name,
+                f"{namespace}.{name.replace('_for_cpu', '')}",
                 inputs,
                 outputs,
                 self._arguments(func, args, named),
@@ -258,7 +258,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     return (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
 
 
-def _mutated(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+def mutated(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
     """The arguments that an operator writes."""
     found = []
     for number, argument in enumerate(func._schema.arguments):
@@ -275,4 +275,4 @@ def _flops(func: Any, args: tuple[Any, ...], named: Mapping[str, Any], result: A
     return None if counted is None else float(counted(*args, **named, out_val=result))
 
 
-__all__ = ["GpuChoices", "OperatorRecorder"]
+__all__ = ["GpuChoices", "OperatorRecorder", "mutated"]

@@ -19,10 +19,10 @@ from wavecast.integrations.triton.program import ending
 from wavecast.systems.sources.calls import ModuleGraph
 
 
-def script_graph(
-    path: str | Path, factory: str, *, train: bool = False, optimizer: str = ""
-) -> ModuleGraph:
-    """The graph of the module that `factory()` of a script returns with its inputs.
+@contextlib.contextmanager
+def script_module(path: str | Path, factory: str) -> Iterator[tuple[Any, Any, str]]:
+    """The module that `factory()` of a script returns, its inputs, and a name. What the module
+    imports and prints in the block is the script's.
 
     The script runs as a module in this process. In the function random, empty and constant tensors
     have sizes and no values (`torch.device("meta")`), so weights take no memory. It returns
@@ -47,8 +47,14 @@ def script_graph(
             raise UsageError(
                 f"{factory}() returns a {type(made).__name__}", hint="return (module, inputs)"
             )
-        module, inputs = made
-        name = f"{path.name}:{factory}"
+        yield (*made, f"{path.name}:{factory}")
+
+
+def script_graph(
+    path: str | Path, factory: str, *, train: bool = False, optimizer: str = ""
+) -> ModuleGraph:
+    """The graph of the module of a script. Raises as `script_module` and `module_graph`."""
+    with script_module(path, factory) as (module, inputs, name):
         return module_graph(module, inputs, train=train, optimizer=optimizer, name=name)
 
 
@@ -106,4 +112,4 @@ def _output_to_stderr() -> Iterator[None]:
         yield
 
 
-__all__ = ["script_graph"]
+__all__ = ["script_graph", "script_module"]

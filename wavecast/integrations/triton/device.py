@@ -34,6 +34,7 @@ def device(
     check: bool | Reports = False,
     max_instructions: int | None = None,
     trace: bool | TraceMode = False,
+    pytorch: bool = True,
 ) -> Iterator[ExecutingHooks]:
     """Execute every Triton launch of the block on the emulator, at once, in this process.
 
@@ -60,6 +61,9 @@ def device(
 
     With `trace`, `traces` of that object holds what every launch executed and touched
     (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
+
+    Without `pytorch`, PyTorch is as it is without a GPU: only launches are executed. That is for
+    programs that know their tensors are the CPU's.
     """
     from wavecast.emulate.check.collected import Reports, gathering
     from wavecast.emulate.check.determinism import OrderChecks
@@ -96,12 +100,12 @@ def device(
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
-    if real and node is not None:
-        raise UsageError("several GPUs can be emulated only where PyTorch has no GPU")
+    if node is not None and (real or not pytorch):
+        raise UsageError("several GPUs can be emulated only where PyTorch has no GPU, with pytorch")
     hooks.install()
     try:
         with contextlib.ExitStack() as modes:
-            if not real:
+            if not real and pytorch:
                 gpus = modes.enter_context(
                     emulated_cuda(facts, _ignored, executing=True, node=node)
                 )

@@ -56,7 +56,8 @@ def answer(
 ) -> ModuleAnswer:
     """The time of a graph on a GPU of a system. Kernels of a description are taken as they are.
 
-    Raises UsageError for a system of several GPUs, UnknownName for an engine, NothingAnalysed for
+    Raises UsageError for a system of several GPUs and for a graph whose engine compiles kernels,
+    UnknownName for an engine, NothingAnalysed for
     a graph that launches nothing, MissingFact where not even a bound of a kernel is known.
     """
     if system.gpus > 1:
@@ -65,6 +66,11 @@ def answer(
             hint="divided models are those of a Hugging Face configuration",
         )
     how = framework(engine)
+    if how.compiled and isinstance(source, ModuleGraph):
+        raise UsageError(
+            f"{source.name}: engine {how.name} compiles a module",
+            hint="--engine eager, or fusion-rule for what torch.compile fuses",
+        )
     prices = GraphPrices(system.device)
     if isinstance(source, DescribedModel):
         graph, launched = source.graph, iter(source.kernels)
@@ -73,7 +79,8 @@ def answer(
     times = prices.of(launched)
     if not times:
         raise NothingAnalysed(f"{graph.name} launches no kernel")
-    notes = (*graph.notes, *_notes(prices, how, fusible=source is graph))
+    rule = (f"assumed: {RULE}",) if how.fuse and source is graph else ()
+    notes = (*graph.notes, *rule, *price_notes(prices))
     return added_up(graph, system.device, how, times, notes)
 
 
@@ -119,8 +126,9 @@ def _summed(items: Iterable[tuple[str, float]]) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _notes(prices: GraphPrices, how: Framework, *, fusible: bool) -> list[str]:
-    notes = [f"assumed: {RULE}"] if how.fuse and fusible else []
+def price_notes(prices: GraphPrices) -> tuple[str, ...]:
+    """What was not predicted as what it is, with the operators."""
+    notes = []
     for why, operators in prices.substituted.items():
         notes.append(f"{why}: {', '.join(sorted(operators))} on {prices.device.id}")
     if prices.by_bytes:
@@ -128,7 +136,7 @@ def _notes(prices: GraphPrices, how: Framework, *, fusible: bool) -> list[str]:
         notes.append(f"priced as element-wise kernels of the same bytes: {names}")
     for name, why in sorted(prices.bounded.items()):
         notes.append(f"{name}: only a bound, because {why}")
-    return notes
+    return tuple(notes)
 
 
-__all__ = ["BASIS", "ModuleAnswer", "added_up", "answer"]
+__all__ = ["BASIS", "ModuleAnswer", "added_up", "answer", "price_notes"]

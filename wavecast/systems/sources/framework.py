@@ -15,12 +15,13 @@ from typing import Final
 
 from wavecast.errors import UnknownName
 
-_OTHER_NAMES: Final = {"torch.compile": "compile", "inductor": "compile", "pytorch": "eager"}
+_OTHER_NAMES: Final = {"compile": "torch.compile", "inductor": "torch.compile", "pytorch": "eager"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """A profile. `fuse`: element-wise calls and reductions become common kernels.
+    """A profile. `fuse`: element-wise calls and reductions become common kernels. `compiled`: a
+    compiler makes kernels for the device, which are predicted from their code.
 
     Seconds of the host: `call` for an operator of the forward pass and of the optimizer,
     `backward_call` for one of the backward pass, `view` for one that launches nothing, and `launch`
@@ -30,6 +31,7 @@ class Framework:
     name: str
     version: str
     fuse: bool
+    compiled: bool
     call: float
     backward_call: float
     view: float
@@ -49,7 +51,7 @@ def frameworks() -> Mapping[str, Framework]:
 
 
 def framework(name: str) -> Framework:
-    """The profile of an engine: `eager`, or `compile` (`torch.compile`). Raises UnknownName."""
+    """The profile of an engine, a key of `frameworks`. Raises UnknownName."""
     known = frameworks()
     plain = _OTHER_NAMES.get(name.lower(), name.lower())
     if plain not in known:

@@ -21,7 +21,7 @@ from wavecast.systems.sources.kernels import CallKernel, launches_nothing, parts
 from wavecast.systems.sources.part import KernelPart, SameBytes
 
 RULE: Final = (
-    "torch.compile is a fusion rule: element-wise calls, norms and reductions over as many "
+    "torch.compile by a fusion rule: element-wise calls, norms and reductions over as many "
     "elements that read one another are one kernel, priced by its bytes"
 )
 _ENDS: Final = frozenset(

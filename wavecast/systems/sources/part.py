@@ -69,6 +69,37 @@ class SameBytes(Op):
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedKernel(Op):
+    """A kernel that a compiler generated, predicted from its machine code: `flops` by dtype, and
+    its bytes."""
+
+    kind: ClassVar[str] = "generated code"
+    shape_help: ClassVar[str] = "see wavecast model"
+
+    name: str
+    flops: tuple[tuple[str, float], ...]
+    read: float
+    written: float
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """Raises UsageError: graphs of kernels have these operations, not the command line."""
+        del shape, options
+        raise UsageError(f"{cls.kind} has no --shape", hint="wavecast explain predicts scripts")
+
+    def work(self) -> Work:
+        return Work(dict(self.flops), self.read, self.written, "counted", "sizes of the tensors")
+
+    def predict(self, device: Device) -> Prediction:
+        """Raises Unpredictable: only a bound is known without the code."""
+        del device
+        raise Unpredictable(f"{self.name} has no prediction from its code")
+
+    def __str__(self) -> str:
+        return f"{self.read:,.0f} bytes read, {self.written:,.0f} written"
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownOperator(Op):
     """A call whose kernels are not known: `flops` (None: not known) of `dtype`, and its bytes."""
 
@@ -103,4 +134,4 @@ class UnknownOperator(Op):
         return f"{self.name}: {self.read:,.0f} bytes read, {self.written:,.0f} written"
 
 
-__all__ = ["KernelPart", "SameBytes", "UnknownOperator"]
+__all__ = ["GeneratedKernel", "KernelPart", "SameBytes", "UnknownOperator"]

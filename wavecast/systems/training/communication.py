@@ -6,7 +6,7 @@ and pipeline parallelism (the order of Megatron-LM); experts are divided among n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +37,17 @@ class Exchanges:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupMessage:
+    """`function` of `size` bytes, as `Collective` counts them, among `ranks` GPUs whose numbers are
+    `stride` apart."""
+
+    function: str
+    size: float
+    ranks: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
 class TrainingCommunication:
     """The collectives of a setup on a system."""
 
@@ -62,17 +73,30 @@ class TrainingCommunication:
         setup = self.setup
         if setup.pipeline == 1:
             return 0.0
-        size = setup.rows / setup.norm_ranks * self.architecture.hidden * _BF16
-        return group_seconds(self.system, "broadcast", size, 2, setup.gpus // setup.pipeline)
+        apart = setup.gpus // setup.pipeline
+        return group_seconds(self.system, "broadcast", self.boundary_bytes, 2, apart)
+
+    @property
+    def boundary_bytes(self) -> float:
+        """Bytes that a GPU sends to that of the next stage for a micro-batch."""
+        setup = self.setup
+        return setup.rows / setup.norm_ranks * self.architecture.hidden * _BF16
 
     def weights_per_pass(self, layer: RankParameters) -> Exchanges:
         """Gathering the weights of a layer, and scattering its gradients, of fully sharded
         training: once per micro-batch and pass."""
         if self.setup.sharding < 3:
             return Exchanges({}, {})
-        gather = self._weights("all_gather", layer.dense, layer.experts, self._weight_bytes)
-        scatter = self._weights(
-            "reduce_scatter", layer.trained_dense, layer.trained_experts, self.setup.gradient_bytes
+        gather = self._seconds(
+            self._weights("all_gather", layer.dense, layer.experts, self._weight_bytes)
+        )
+        scatter = self._seconds(
+            self._weights(
+                "reduce_scatter",
+                layer.trained_dense,
+                layer.trained_experts,
+                self.setup.gradient_bytes,
+            )
         )
         return Exchanges({"data": gather}, {"data": gather + scatter})
 
@@ -80,14 +104,20 @@ class TrainingCommunication:
         """Seconds of the reduction of gradients, and of the gathering of weights where optimizer
         states are sharded, in a step. Sharded gradients are reduced after every micro-batch. Fully
         sharded training has neither at the end."""
+        found = self.gradient_messages(rank)
+        if self.setup.sharding == 2:
+            scatters = [one for one in found if one.function == "reduce_scatter"]
+            found += (self.setup.micro_batches - 1) * scatters
+        return self._seconds(found)
+
+    def gradient_messages(self, rank: RankParameters) -> list[GroupMessage]:
+        """What `gradients` takes, with one reduction where there is one per micro-batch."""
         if self.setup.sharding == 3:
-            return 0.0
+            return []
         dense, experts = rank.trained_dense, rank.trained_experts
         if self.setup.sharding == 0:
             return self._weights("all_reduce", dense, experts, self.setup.gradient_bytes)
         scatter = self._weights("reduce_scatter", dense, experts, self.setup.gradient_bytes)
-        if self.setup.sharding == 2:
-            scatter *= self.setup.micro_batches
         return scatter + self._weights("all_gather", dense, experts, self._weight_bytes)
 
     # --- by parallelism ------------------------------------------------------------------------
@@ -156,12 +186,21 @@ class TrainingCommunication:
         )
         return both, both
 
-    def _weights(self, function: str, dense: float, experts: float, size: float) -> float:
-        setup, system = self.setup, self.system
-        found = group_seconds(system, function, dense * size, setup.shards, setup.tensor)
+    def _weights(
+        self, function: str, dense: float, experts: float, size: float
+    ) -> list[GroupMessage]:
+        setup = self.setup
         stride = setup.expert if setup.expert > 1 else setup.tensor
-        shards = setup.expert_shards
-        return found + group_seconds(system, function, experts * size, shards, stride)
+        return [
+            GroupMessage(function, dense * size, setup.shards, setup.tensor),
+            GroupMessage(function, experts * size, setup.expert_shards, stride),
+        ]
+
+    def _seconds(self, messages: Iterable[GroupMessage]) -> float:
+        return sum(
+            group_seconds(self.system, one.function, one.size, one.ranks, one.stride)
+            for one in messages
+        )
 
 
-__all__ = ["PARALLELISMS", "Exchanges", "TrainingCommunication"]
+__all__ = ["PARALLELISMS", "Exchanges", "GroupMessage", "TrainingCommunication"]

@@ -128,9 +128,9 @@ class TrainingModel:
         layer = self._mean_layer()
         times, bound = self._chunks(layer, known)
         pipeline = self._pipeline(times)
-        optimizer = self._optimizer()
+        optimizer = self.optimizer()
         exposed, hidden = self._totals(layer, known)
-        reduced = self.communication.gradients(self._rank)
+        reduced = self.communication.gradients(self.rank)
         if reduced:
             compute = max(time.input_grad + time.weight_grad for time in times) * self.setup.chunks
             if self.setup.sharding == 2:
@@ -161,7 +161,7 @@ class TrainingModel:
         setup = self.setup
         micro = min(setup.micro_batches, _SHOWN * setup.pipeline)
         work = orders(setup.schedule, setup.pipeline, micro, setup.chunks)
-        times, _ = self._chunks(self._mean_layer(), self.overlaps())
+        times = self.chunk_times()
         return [
             TimelineSlice(
                 f"stage {rank}",
@@ -175,6 +175,11 @@ class TrainingModel:
                 work, times, self.communication.boundary()
             )
         ]
+
+    def chunk_times(self) -> list[ChunkTimes]:
+        """Times of a micro-batch on every chunk of the pipeline, with the communication in it that
+        nothing hides."""
+        return self._chunks(self._mean_layer(), self.overlaps())[0]
 
     def overlaps(self) -> dict[str, Overlap]:
         """Assumed shares of hidden communication; the setup may give that of sharding."""
@@ -311,7 +316,7 @@ class TrainingModel:
         )
 
     @property
-    def _rank(self) -> RankParameters:
+    def rank(self) -> RankParameters:
         """Parameters of a GPU of the stage with most layers."""
         numbers = chunk_layers(self.architecture.depth, self.setup.pipeline * self.setup.chunks)
         layers = max(
@@ -320,9 +325,9 @@ class TrainingModel:
         ends = 1 if self.setup.pipeline > 1 or self.architecture.tied else 2
         return of_stage(self.architecture, self.setup, layers, embeddings=ends)
 
-    def _optimizer(self) -> float:
+    def optimizer(self) -> float:
         """AdamW of the parameters of a GPU as one kernel with its traffic."""
-        rank, setup = self._rank, self.setup
+        rank, setup = self.rank, self.setup
         own = rank.trained
         if setup.sharding:
             own = rank.trained_dense / setup.shards + rank.trained_experts / setup.expert_shards

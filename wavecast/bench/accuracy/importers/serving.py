@@ -60,6 +60,8 @@ _CHAT: Final = "general"
 """Class of workload of drafted runs."""
 _EARLY: Final = ("dstackai/benchmarks", "samuel-bohman/AI-benchmarking-guide")
 """Repositories with runs of early 2025: vLLM 0.7, SGLang 0.4 and TensorRT-LLM 0.17 or older."""
+_MATRIX: Final = ("bf16", "fp8", "fp4")
+"""Dtypes whose rates bound what a GPU computes."""
 _OTHER: Final = re.compile(r"DPA|TBO|DSpark|PD-|-dp\d")
 _TENSOR: Final = re.compile(r"-tp(\d+)")
 
@@ -109,7 +111,9 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
         model = known_model(str(row["model"]))
         load = _load(row)
         deployment = _deployment(row, model, device, load)
+        _check_rate(found, model, device, load, deployment)
     except (WavecastError, KeyError, ValueError, OverflowError) as error:
+        deployment = None
         reason = error.message if isinstance(error, WavecastError) else why(error)
     for metric, (seconds, statistic) in found.items() or [("", (math.nan, ""))]:
         op = None
@@ -129,6 +133,32 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
             },
             source=f"{row.get('source_repo', '')} {row.get('file', '')}".strip(),
             reason=reason,
+        )
+
+
+def _check_rate(
+    found: Mapping[str, tuple[float, str]],
+    model: str,
+    device: str,
+    load: Load,
+    deployment: Deployment,
+) -> None:
+    """Raises Unpredictable for a closed loop that computes more than its GPUs can: by Little's law
+    the requests per second are those at once over the time of one."""
+    if "ttft" not in found or "tpot" not in found:
+        return
+    seconds = found["ttft"][0] + found["tpot"][0] * (load.output - 1)
+    architecture = huggingface.read(huggingface.models()[model], model)
+    tokens = load.concurrency / seconds * (load.prompt + load.output)
+    pools = deployment.disaggregation
+    gpus = deployment.parallel.gpus * (pools.instances if pools else 1)
+    rate = 2 * architecture.active_parameters * tokens / gpus
+    chip = arch.load(device)
+    known = [chip.peak_flops(name) for name in _MATRIX]
+    peak = max((one.number for one in known if one is not None), default=math.inf)
+    if rate > peak:
+        raise Unpredictable(
+            f"the row states {rate / 1e15:.3g} PFLOP/s of a {device}, which has {peak / 1e15:.3g}"
         )
 
 

@@ -1,0 +1,1 @@
+"""vLLM with the kernels of the library as AMD machine code; skipped where vLLM is absent."""

@@ -1,0 +1,118 @@
+"""The passes of a captured kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.lab.conftest import Captured
+from wavecast.cli.lab import command
+from wavecast.documents.base import values
+from wavecast.errors import CompileError
+from wavecast.lab import passes as module
+from wavecast.lab.passes import PassReport, PassStep, passes_of, switches
+from wavecast.report import passes, passes_html
+from wavecast.report.terminal_text import plain
+
+SCRIPT = """
+import torch
+from tests.lab.kernels import scaled
+
+x, out = torch.randn(1000), torch.zeros(1000)
+scaled[(4,)](x, out, 1000, BLOCK=256)
+"""
+
+
+@pytest.fixture(scope="module")
+def report(captured: Captured) -> PassReport:
+    return passes_of(captured.launch, captured.subject.devices[0])
+
+
+def step(report: PassReport, name: str) -> PassStep:
+    return next(step for step in report.steps if step.name == name)
+
+
+def test_every_stage_is_there_in_order(report: PassReport) -> None:
+    assert list(dict.fromkeys(step.stage for step in report.steps)) == ["ttgir", "mir", "assembly"]
+    assert report.unchanged > 0
+
+
+def test_a_pass_of_triton_changes_its_lines(report: PassReport) -> None:
+    """Loads and stores become buffer instructions at their source lines."""
+    buffers = step(report, "tritonamdgpu-convert-buffer-ops")
+    added = [name for change in buffers.changes for name in change.added]
+    removed = [name for change in buffers.changes for name in change.removed]
+    assert "amdg.buffer_load" in added
+    assert "tt.load" in removed
+    assert all(re.fullmatch(r"kernels\.py:\d+|", change.line) for change in buffers.changes)
+
+
+def test_machine_ir_has_waits_after_their_pass(report: PassReport) -> None:
+    waits = step(report, "si-insert-waitcnts")
+    assert waits.figures["wait"] > 0
+    assert "wait" not in step(report, "amdgpu-isel").figures
+    assert any("S_WAITCNT" in change.added for change in waits.changes)
+    assert len(waits.lines) == len(waits.text.split("\n"))
+
+
+def test_live_registers_agree_with_those_of_the_assembly(report: PassReport) -> None:
+    """The last machine IR has as many live vector registers as the code that is parsed."""
+    last = [step for step in report.steps if step.stage == "mir"][-1]
+    assert last.figures["peak vector"] == report.shown.peak
+
+
+def test_without_a_pass_the_code_is_another_one(report: PassReport) -> None:
+    names = {one.name for one in report.without}
+    assert names <= {name for name, switch in switches().items() if switch.without}
+    assert "machine-scheduler" in names
+    codes = {one.figures.digest for one in report.without} | {report.shown.digest}
+    assert len(codes) > 1
+
+
+def test_moved_reads_are_counted() -> None:
+    """A load that has fewer matrix instructions before it moved up."""
+    line = module.MachineLine
+    load, matrix = line("load", "GLOBAL_LOAD_DWORD", "k.py:1"), line("m", "V_MFMA_F32", "k.py:2")
+
+    def function(*lines: module.MachineLine) -> module.MachineFunction:
+        return module.MachineFunction("", "", "", {0: list(lines)}, {})
+
+    assert module._moved(function(matrix, load), function(load, matrix)) == (1, 0)
+    assert module._moved(function(load, matrix), function(matrix, load)) == (0, 1)
+    assert module._moved(function(load, matrix), function(load, matrix)) == (0, 0)
+
+
+def test_formats(report: PassReport) -> None:
+    document = values(passes.document([report], ["a note"]))
+    json.dumps(document, allow_nan=False)
+    assert document["kernels"][0]["steps"][0]["stage"] == "ttgir"
+    text = plain(lambda console: passes.render([report], [], console), width=200)
+    assert "si-insert-waitcnts" in text
+    assert "scheduling before register allocation" in text
+    page = passes_html.render([report], ["a <note>"])
+    assert "a &lt;note&gt;" in page
+    assert '<script type="application/json" id="data">[{"steps"' in page
+
+
+def test_code_of_another_compiler_is_refused(captured: Captured) -> None:
+    other = replace(captured.launch, code=replace(captured.launch.code, origin="hip"))
+    with pytest.raises(CompileError, match="only kernels of Triton"):
+        passes_of(other, captured.subject.devices[0])
+
+
+@pytest.mark.thorough
+def test_the_command(tmp_path: Path, captured: Captured) -> None:
+    del captured  # skips without PyTorch
+    script, output = tmp_path / "script.py", tmp_path / "passes.json"
+    script.write_text(SCRIPT)
+    arguments = ["passes", str(script), "--no-without", "-f", "json", "-o", str(output)]
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 0, done.output
+    (kernel,) = json.loads(output.read_text())["kernels"]
+    assert kernel["kernel"] == "scaled"
+    assert kernel["without"] == []

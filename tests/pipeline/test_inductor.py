@@ -1,0 +1,136 @@
+"""`torch.compile` in `wavecast model`: Inductor's kernels, captured and predicted."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from wavecast.arch.systems import system  # noqa: E402
+from wavecast.errors import CaptureError, UsageError  # noqa: E402
+from wavecast.pipeline.module_answers import module_answers  # noqa: E402
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+WIDTH, HEADS = 256, 4
+GENERATED = "triton_"
+
+
+class Block(nn.Module):
+    """A transformer block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.last_norm = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        parts = self.qkv(self.norm(x)).view(batch, length, 3, HEADS, WIDTH // HEADS)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        y = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(x.shape))
+        return x + self.down(functional.gelu(self.up(self.last_norm(x))))
+
+
+def made() -> tuple:
+    with torch.device("meta"):
+        return Block().to(torch.bfloat16), torch.empty(2, 128, WIDTH, dtype=torch.bfloat16)
+
+
+def kinds(answer) -> list[str]:
+    return [
+        "generated" if one.kernel.operator.startswith(GENERATED) else one.kernel.operator
+        for one in answer.times
+    ]
+
+
+def test_generated_kernels_and_library_calls_are_in_the_order_of_launches() -> None:
+    module, x = made()
+    (answer,), changed = module_answers(module, x, [system("mi300x")], engine="torch.compile")
+    assert not changed
+    assert kinds(answer) == [
+        "generated",  # norm
+        "aten.addmm",
+        "aten._scaled_dot_product_flash_attention",
+        "aten.addmm",
+        "generated",  # add, norm
+        "aten.addmm",
+        "generated",  # gelu
+        "aten.addmm",
+        "generated",  # add
+    ]
+    first, gelu, add = (answer.times[number] for number in (0, 6, 8))
+    assert "native_layer_norm" in first.kernel.operator
+    assert "gelu" in gelu.kernel.operator
+    assert "add" in add.kernel.operator
+    for one in (first, gelu, add):
+        assert one.priced.kernel == one.kernel.operator  # predicted from its code
+        assert not one.priced.bounded
+        assert one.priced.low <= one.seconds <= one.priced.high
+    # The bytes are those of the tensors: the result of a projection is read and written.
+    assert gelu.priced.node.op.work().bytes == pytest.approx(2 * 2 * 128 * 4 * WIDTH * 2)
+    (fused,), _ = module_answers(module, x, [system("mi300x")], engine="fusion-rule")
+    assert answer.total.value == pytest.approx(fused.total.value, rel=0.5)
+
+
+def test_a_source_without_code_is_refused(tmp_path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text("kernels:\n- {op: gemm, shape: 64x64x64}\n")
+    for source in (str(path), "program.pt2"):
+        with pytest.raises(UsageError, match=r"torch\.compile needs a module"):
+            module_answers(source, None, [system("mi300x")], engine="torch.compile")
+
+
+@pytest.mark.thorough
+def test_a_training_step_has_the_kernels_of_both_passes() -> None:
+    module, x = made()
+    (answer,), _ = module_answers(
+        module,
+        x,
+        [system("rx9070xt")],
+        engine="torch.compile",
+        train=True,
+        optimizer="adamw",
+    )
+    assert set(answer.by_phase) == {"forward", "backward", "optimizer"}
+    names = [one.kernel.operator for one in answer.times if one.kernel.phase == "backward"]
+    assert any("native_layer_norm_backward" in name for name in names)
+    assert "aten._scaled_dot_product_flash_attention_backward" in names
+    assert names.count("aten.mm") == 8
+
+
+@pytest.mark.thorough
+def test_a_module_that_looks_at_values_is_refused() -> None:
+    class Looks(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > 0 else x
+
+    with pytest.raises(CaptureError, match="values"):
+        module_answers(Looks(), torch.empty(8), [system("mi300x")], engine="torch.compile")
+
+
+@pytest.mark.thorough
+def test_launches_of_an_autotuner_are_left_out(monkeypatch) -> None:
+    """A reduction over many elements is timed in several configurations."""
+    from wavecast.integrations.torch_graph import compiled
+
+    monkeypatch.setattr(compiled, "_SETTINGS", {"max_autotune_pointwise": True})
+
+    class Mean(nn.Module):
+        def forward(self, x):
+            return (x * 3).mean(-1)
+
+    (answer,), _ = module_answers(
+        Mean(), torch.empty(48, 6144), [system("mi300x")], engine="torch.compile"
+    )
+    assert kinds(answer) == ["generated"]

@@ -1,0 +1,199 @@
+"""A module as `torch.compile` runs it: the kernels that Inductor generates for a GPU and the calls
+of libraries between them, in the order they are launched.
+
+The compiled module runs on tensors of the CPU without values, under the name of the GPU. Launches
+of Triton kernels are captured, and operators are recorded instead of computed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+from torch import nn
+from torch.func import functional_call
+from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+
+from wavecast.arch import Device
+from wavecast.compile.codeobject import Launch
+from wavecast.dtypes import lookup
+from wavecast.errors import CaptureError, UsageError, WavecastError
+from wavecast.integrations.patching import Patches
+from wavecast.integrations.torch_graph.module import attributes, called_with, in_one_line
+from wavecast.integrations.torch_graph.recorder import OperatorRecorder, mutated
+from wavecast.integrations.triton import capture
+from wavecast.systems.sources.calls import ModuleGraph, OperatorCall, TensorSizes
+
+_SETTINGS: Final = {"triton.autotune_pointwise": False}
+"""Of Inductor. To time configurations of every element-wise kernel takes longer than the rest."""
+_READS_VALUES: Final = frozenset({"_local_scalar_dense", "nonzero", "equal", "is_nonzero"})
+"""Operators whose result depends on values."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledGraph:
+    """The calls of libraries and of generated kernels in order; `launches` has the launch of those
+    calls that are generated kernels, by their number."""
+
+    graph: ModuleGraph
+    launches: Mapping[int, Launch]
+
+
+def compiled_graph(
+    module: nn.Module,
+    inputs: Any,
+    plain: ModuleGraph,
+    device: Device,
+    *,
+    train: bool = False,
+) -> CompiledGraph:
+    """What `torch.compile(module)(*inputs)` launches on a device (a mapping of inputs: by name).
+
+    `plain` is the graph of the module without compilation: it has the sizes of the weights and the
+    calls of the optimizer, which is not compiled. With `train` the backward pass follows. Modules
+    and inputs may be of any device, fake or meta.
+
+    Raises UsageError for an output without gradients, CompileError for a kernel that does not
+    compile, CaptureError where the module does not compile or looks at values.
+    """
+    args, named = called_with(inputs)
+    recorder = LaunchRecorder()
+    weights = {
+        name: _empty(tensor)
+        for tensors in (module.named_parameters(), module.named_buffers())
+        for name, tensor in tensors
+    }
+    args, named = tree_map_only(torch.Tensor, _empty, (args, named))
+
+    def run(own: Mapping[str, torch.Tensor], *args: Any, **named: Any) -> Any:
+        return functional_call(module, dict(own), args, named)
+
+    try:
+        with (
+            capture(device, on_launch=recorder.launched),
+            _without_trials(recorder),
+            attributes(module, _empty),
+            torch.set_grad_enabled(train),
+        ):
+            compiled = torch.compile(run)
+            with recorder:
+                output = compiled(weights, *args, **named)
+                if train:
+                    results, gradients = _gradients(output)
+                    recorder.phase = "backward"
+                    torch.autograd.backward(results, gradients)
+    except WavecastError:
+        raise
+    except Exception as error:  # of any kind: the module is somebody else's
+        raise CaptureError(
+            f"{plain.name} does not compile for {device.id}: {in_one_line(error)}"
+        ) from error
+    step = tuple(call for call in plain.calls if call.phase == "optimizer")
+    return CompiledGraph(replace(plain, calls=(*recorder.calls, *step)), recorder.launches)
+
+
+class LaunchRecorder(OperatorRecorder):
+    """Records operators without computing them, and launches between them. While `trial` is true
+    launches are an autotuner's and are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launches: dict[int, Launch] = {}
+        self.trial = False
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Compilation does not see the mode; what is compiled runs under it."""
+        return True
+
+    def launched(self, launch: Launch) -> None:
+        """Record a launch, after the calls so far."""
+        if self.trial:
+            return
+        tensors = tuple(
+            TensorSizes(
+                argument.shape,
+                lookup(argument.dtype).short,
+                argument.strides,
+                argument.storage,
+            )
+            for argument in launch.arguments
+            if argument.kind == "tensor"
+        )
+        self.launches[len(self.calls)] = launch
+        self.calls.append(OperatorCall(launch.code.kernel, tensors, tensors, phase=self.phase))
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = dict(kwargs or {})
+        if func.is_view or func.namespace != "aten":
+            return super().__torch_dispatch__(func, types, args, named)
+        if func.overloadpacket.__name__ in _READS_VALUES:
+            raise CaptureError(f"{func} looks at values, which the tensors do not have")
+        result = _uncomputed(func, args, named)
+        read = {key: value for key, value in named.items() if key != "out"}
+        self.record(func, args, read, result)
+        return result
+
+
+def _uncomputed(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """The result of an operator, with the sizes it has and without values."""
+    written = mutated(func, args, named)
+    if written:
+        return written[0] if len(func._schema.returns) == 1 else tuple(written)
+    metas, by_name = tree_map_only(torch.Tensor, lambda one: one.to("meta"), (args, dict(named)))
+    if "device" in by_name:
+        by_name["device"] = torch.device("meta")
+    return tree_map(lambda one: _empty(one) if isinstance(one, torch.Tensor) else one,
+                    func(*metas, **by_name))  # fmt: skip
+
+
+def _empty(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of these sizes on the CPU. Nobody touches its memory."""
+    found = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
+    return found.requires_grad_(tensor.requires_grad)
+
+
+def _gradients(output: Any) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """What has a gradient: the loss of the output, else every result; and gradients of them."""
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    leaves = [loss] if isinstance(loss, torch.Tensor) else tree_leaves(output)
+    found = [one for one in leaves if isinstance(one, torch.Tensor) and one.requires_grad]
+    if not found:
+        raise UsageError("the output has no tensor with a gradient")
+    return found, [torch.empty_like(one) for one in found]
+
+
+@contextlib.contextmanager
+def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
+    """Have Inductor choose configurations without their launches being recorded."""
+    from torch._inductor import config
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+
+    chosen = CachingAutotuner.autotune_to_one_config
+
+    def unrecorded(self: Any, *args: Any, **named: Any) -> Any:
+        recorder.trial = True
+        try:
+            return chosen(self, *args, **named)
+        finally:
+            recorder.trial = False
+
+    patches = Patches()
+    patches.attribute(CachingAutotuner, "autotune_to_one_config", unrecorded)
+    try:
+        with config.patch(_SETTINGS):
+            yield
+    finally:
+        patches.restore()
+
+
+__all__ = ["CompiledGraph", "LaunchRecorder", "compiled_graph"]

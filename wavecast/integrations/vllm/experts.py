@@ -1,0 +1,100 @@
+"""Mixtures of experts without quantisation: their router and their products."""
+
+# pyright: reportMissingImports=false, reportIncompatibleMethodOverride=false
+# vLLM is optional; a checker without it takes this package for it.
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method import (
+    UnquantizedFusedMoEMethod,
+)
+
+from wavecast.integrations.vllm.served import serve
+
+_route: Final = serve("FusedMoE", "moe_route")
+_experts: Final = serve("FusedMoE", "moe_experts")
+_ACTIVATIONS: Final = {
+    "silu": {"activation": "silu"},
+    "gelu": {"activation": "gelu"},
+    "gelu_tanh": {"activation": "gelu_tanh"},
+    "swigluoai": {"activation": "clamped_swiglu", "interleaved": True},
+    "swigluoai_uninterleave": {"activation": "clamped_swiglu"},
+}
+"""Arguments of the operator by vLLM's name of an activation."""
+_LIMITS: Final = {"alpha": "swiglu_alpha", "limit": "swiglu_limit"}
+"""Arguments of `clamped_swiglu`: the layer's attributes that have them, None for the default."""
+
+
+class WavecastFusedMoE(UnquantizedFusedMoEMethod):
+    """`wavecast.ops.moe_route` and `moe_experts`."""
+
+    _routed = False
+
+    @property
+    def is_monolithic(self) -> bool:
+        """Whether the library chooses the experts, too. vLLM does where groups of experts are
+        compared by their best expert (DeepSeek-V2), or by a function of the model."""
+        return self._routed
+
+    def process_weights_after_loading(self, layer: Any) -> None:
+        """Weights remain as they are."""
+        grouped = layer.use_grouped_topk and layer.num_expert_group > 1
+        self._routed = (
+            layer.custom_routing_function is None
+            and layer.scoring_func in ("softmax", "sigmoid")
+            and not (grouped and layer.e_score_correction_bias is None)
+        )
+
+    def apply(
+        self,
+        layer: Any,
+        x: Tensor,
+        topk_weights: Tensor,
+        topk_ids: Tensor,
+        shared_experts: Any = None,
+        shared_experts_input: Tensor | None = None,
+    ) -> Tensor:
+        """What the experts that vLLM chose make of `x` [tokens, model]. Raises NotImplementedError
+        for an activation that the library lacks, for weights that apply to the input, and for
+        experts of several GPUs."""
+        name = getattr(layer.activation, "value", layer.activation)
+        if name not in _ACTIVATIONS:
+            raise NotImplementedError(f"experts with the activation {name}")
+        if layer.apply_router_weight_on_input:
+            raise NotImplementedError("experts whose weights apply to their input")
+        if layer.expert_map is not None:
+            raise NotImplementedError("experts of several GPUs")
+        options: dict[str, Any] = dict(_ACTIVATIONS[name])
+        if options["activation"] == "clamped_swiglu":
+            found = {to: getattr(layer, attribute) for to, attribute in _LIMITS.items()}
+            options |= {to: value for to, value in found.items() if value is not None}
+        bias1, bias2 = getattr(layer, "w13_bias", None), getattr(layer, "w2_bias", None)
+        given = (x, topk_weights, topk_ids.to(torch.int32), layer.w13_weight, layer.w2_weight)
+        return _experts(*given, bias1, bias2, **options)
+
+    def apply_monolithic(
+        self, layer: Any, x: Tensor, router_logits: Tensor, input_ids: Tensor | None = None
+    ) -> Tensor:
+        """Choose experts by `router_logits` [tokens, experts], and apply them to `x`."""
+        groups = {}
+        if layer.use_grouped_topk and layer.num_expert_group > 1:
+            groups = {"groups": layer.num_expert_group, "top_groups": layer.topk_group}
+        weights, chosen = _route(
+            router_logits,
+            layer.top_k,
+            layer.scoring_func,
+            layer.renormalize,
+            layer.e_score_correction_bias,
+            scale=layer.routed_scaling_factor,
+            **groups,
+        )
+        return self.apply(layer, x, weights, chosen)
+
+
+LAYERS: Final = (WavecastFusedMoE,)
+
+__all__ = ["LAYERS", "WavecastFusedMoE"]

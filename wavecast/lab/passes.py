@@ -1,0 +1,340 @@
+"""What each pass of Triton and LLVM did to a kernel: the text after it, and what changed by source
+line."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from wavecast import files
+from wavecast.arch import Device
+from wavecast.compile import ttgir
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.errors import CompileError, WavecastError
+from wavecast.lab.figures import CodeFigures, figures_of
+from wavecast.lab.mir import MachineFunction, MachineLine, functions
+
+_MLIR_HEADER: Final = re.compile(r"^// -----// IR Dump Before (?P<title>\w+): (?P<name>[\w-]+)")
+_FILE: Final = Path(__file__).with_name("switches.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class LineChange:
+    """Operations that a pass added to a source line, or removed, by name."""
+
+    line: str
+    added: Mapping[str, int]
+    removed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PassStep:
+    """The kernel after a pass.
+
+    `stage` is `ttgir`, `mir` or `assembly`; `name` is the compiler's name of the pass. `figures`
+    are counts by name: operations, groups of instructions, `peak vector` and `peak scalar` (32-bit
+    registers live at once). `earlier` and `later` count memory reads that now have fewer or more
+    matrix instructions of their block before them.
+    """
+
+    stage: str
+    name: str
+    title: str
+    text: str
+    lines: tuple[str, ...]
+    """The source line of each line of the text, "" where there is none."""
+    figures: Mapping[str, int]
+    changes: tuple[LineChange, ...] = ()
+    earlier: int = 0
+    later: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutPass:
+    """The figures of the code that is compiled without a pass."""
+
+    name: str
+    what: str
+    figures: CodeFigures
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """The passes of one kernel on a device. `unchanged` counts passes that changed nothing, which
+    are not among `steps`. `shown` are the figures of the code whose machine IR is shown, `final`
+    those of the program's code, which another LLVM may have generated. `without` are compiled
+    without one pass each."""
+
+    kernel: str
+    device: str
+    target: str
+    compiler: str
+    steps: tuple[PassStep, ...]
+    unchanged: int
+    shown: CodeFigures
+    final: CodeFigures
+    without: tuple[WithoutPass, ...]
+    source: Mapping[str, str]
+    """The text of the source lines that steps name, by `file:line`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A pass of the code generator: what it does, and the option that switches it off, "" for
+    none."""
+
+    what: str
+    without: str
+    source: str
+
+
+@cache
+def switches() -> Mapping[str, Switch]:
+    """The passes of `switches.toml`, by name."""
+    rows = files.parse_toml(files.read_text(_FILE)).items()
+    return {name: Switch(**row) for name, row in rows}
+
+
+def passes_of(launch: Launch, device: Device, *, without: bool = True) -> PassReport:
+    """The passes of a captured Triton kernel; with `without` also what it is without some of them.
+
+    Raises CompileError where a compiler refuses, and for code that Triton did not compile.
+    """
+    from wavecast.integrations.triton.dumps import machine_dump, mlir_dump
+
+    code = launch.code
+    if code.origin != "triton":
+        raise CompileError(f"{code.kernel}: only kernels of Triton have passes to show")
+    steps = [*_mlir_steps(mlir_dump(code, device))]
+    dump, assembly = machine_dump(code, device, _printing(code.kernel))
+    steps += _machine_steps(list(functions(dump)))
+    steps.append(_assembly_step(assembly))
+    changed = list(_changed(steps))
+    removed = _without(launch, device) if without else ()
+    return PassReport(
+        code.kernel,
+        device.id,
+        code.target,
+        code.compiler,
+        tuple(changed),
+        len(steps) - len(changed),
+        figures_of(with_assembly(launch, assembly, device), device),
+        figures_of(launch, device),
+        tuple(removed),
+        _source(code, changed),
+    )
+
+
+def with_assembly(launch: Launch, assembly: str, device: Device) -> Launch:
+    """The launch with other assembly. Raises CompileError where it does not assemble."""
+    from wavecast.integrations.triton.generate import assembled
+
+    return replace(launch, code=assembled(launch.code, assembly, device))
+
+
+def _printing(kernel: str) -> list[str]:
+    names = ",".join(switches())
+    return [f"-print-after={names}", f"-filter-print-funcs={kernel}"]
+
+
+def _without(launch: Launch, device: Device) -> Iterator[WithoutPass]:
+    """The code without each pass that can be switched off, where LLVM compiles it."""
+    from wavecast.integrations.triton.dumps import machine_dump
+
+    for name, switch in switches().items():
+        if not switch.without:
+            continue
+        try:
+            _, assembly = machine_dump(launch.code, device, [switch.without])
+            figures = figures_of(with_assembly(launch, assembly, device), device)
+        except WavecastError:
+            continue
+        yield WithoutPass(name, switch.what, figures)
+
+
+# --- MLIR ----------------------------------------------------------------------------------------
+
+
+def _mlir_steps(dump: str) -> Iterator[_Counted]:
+    """The module after every pass but the last one, whose result starts the next stage."""
+    headers: list[tuple[str, str]] = []
+    texts: list[list[str]] = []
+    for line in dump.split("\n"):
+        found = _MLIR_HEADER.match(line)
+        if found is not None:
+            headers.append((found["title"], found["name"]))
+            texts.append([])
+        elif texts:
+            texts[-1].append(line)
+    for (title, name), lines in zip(headers, texts[1:], strict=False):
+        yield _mlir_step(name, title, "\n".join(lines).strip("\n"))
+
+
+def _mlir_step(name: str, title: str, text: str) -> _Counted:
+    parsed = ttgir.parse(text)
+    by_number: dict[int, str] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    figures: Counter[str] = Counter()
+    for operation in parsed.operations:
+        where = ""
+        if operation.location is not None:
+            outer = operation.location.outermost
+            where = f"{outer.file.rsplit('/', 1)[-1]}:{outer.line}"
+        by_number[operation.line] = where
+        counts[where, operation.name] += 1
+        figures["operations"] += 1
+        short = operation.name.rsplit(".", 1)[-1]
+        if short in ("load", "dot", "convert_layout", "local_load", "local_store", "buffer_load"):
+            figures[short] += 1
+    shown = [line for line in text.split("\n") if not line.startswith("#loc")]
+    offset = _first_line(text, shown)
+    lines = tuple(by_number.get(number + offset, "") for number in range(1, len(shown) + 1))
+    step = PassStep("ttgir", name, title, "\n".join(shown), lines, dict(figures))
+    return _Counted(step, counts)
+
+
+def _first_line(text: str, shown: Sequence[str]) -> int:
+    """Lines of location aliases before the module."""
+    return (
+        next((n for n, line in enumerate(text.split("\n")) if line == shown[0]), 0) if shown else 0
+    )
+
+
+# --- machine IR ----------------------------------------------------------------------------------
+
+
+def _machine_steps(found: Sequence[MachineFunction]) -> Iterator[_Counted]:
+    before: MachineFunction | None = None
+    for function in found:
+        counts = Counter((line.source, line.opcode) for line in function.lines)
+        vector, scalar = function.pressure
+        groups = {name or "others": number for name, number in sorted(function.groups.items())}
+        figures = {
+            "instructions": function.groups.total(),
+            "peak vector": vector,
+            "peak scalar": scalar,
+            **groups,
+        }
+        texts, lines = _machine_text(function)
+        earlier, later = _moved(before, function) if before is not None else (0, 0)
+        step = PassStep(
+            "mir", function.name, function.title, "\n".join(texts), tuple(lines), figures,
+            earlier=earlier, later=later,
+        )  # fmt: skip
+        yield _Counted(step, counts)
+        before = function
+
+
+def _machine_text(function: MachineFunction) -> tuple[list[str], list[str]]:
+    texts, lines = [], []
+    for number, block in function.blocks.items():
+        texts.append(f"bb.{number}:")
+        lines.append("")
+        for line in block:
+            texts.append(f"  {line.text}")
+            lines.append(line.source)
+    return texts, lines
+
+
+def _moved(before: MachineFunction, after: MachineFunction) -> tuple[int, int]:
+    """Memory reads (earlier, later) by the matrix instructions of their block before them."""
+    known = _matrix_before(before)
+    earlier = later = 0
+    for key, count in _matrix_before(after).items():
+        if key in known:
+            earlier += count < known[key]
+            later += count > known[key]
+    return earlier, later
+
+
+def _matrix_before(function: MachineFunction) -> dict[tuple[str, str, int], int]:
+    """Matrix instructions before each memory read of its block. A read is known by its opcode, its
+    source line and its number among those."""
+    found: dict[tuple[str, str, int], int] = {}
+    for block in function.blocks.values():
+        if not any(line.group == "matrix" for line in block):
+            continue
+        seen: Counter[tuple[str, str]] = Counter()
+        matrix = 0
+        for line in block:
+            matrix += line.group == "matrix"
+            if _reads(line):
+                key = line.opcode, line.source
+                found[*key, seen[key]] = matrix
+                seen[key] += 1
+    return found
+
+
+def _reads(line: MachineLine) -> bool:
+    return line.group == "load" or line.opcode.startswith(("DS_READ", "DS_LOAD"))
+
+
+def _assembly_step(text: str) -> _Counted:
+    body = [line for line in text.split("\n") if _is_code(line)]
+    figures = {"instructions": sum(not line.rstrip().endswith(":") for line in body)}
+    lines = ("",) * len(body)
+    step = PassStep("assembly", "assembly", "Assembly", "\n".join(body), lines, figures)
+    return _Counted(step, Counter())
+
+
+def _is_code(line: str) -> bool:
+    words = line.split(";", 1)[0].strip()
+    return bool(words) and (not words.startswith(".") or words.startswith(".LBB"))
+
+
+# --- changes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A step whose changes are not known yet, and its operations by (source line, name)."""
+
+    step: PassStep
+    counts: Counter[tuple[str, str]]
+
+
+def _changed(steps: Sequence[_Counted]) -> Iterator[PassStep]:
+    """The steps that changed their text, with the changes by source line."""
+    before: _Counted | None = None
+    for counted in steps:
+        step = counted.step
+        if before is not None and before.step.stage == step.stage:
+            if step.text == before.step.text:
+                continue
+            step = replace(step, changes=tuple(_differences(before.counts, counted.counts)))
+        yield step
+        before = counted
+
+
+def _differences(
+    before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]
+) -> Iterator[LineChange]:
+    by_line: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+    for number, counts in enumerate((after - before, before - after)):
+        for (line, name), count in counts.items():
+            by_line.setdefault(line, ({}, {}))[number][name] = count
+    for line, (added, removed) in sorted(by_line.items(), key=_amount):
+        yield LineChange(line, added, removed)
+
+
+def _amount(item: tuple[str, tuple[dict[str, int], dict[str, int]]]) -> tuple[int, str]:
+    line, (added, removed) = item
+    return -sum(added.values()) - sum(removed.values()), line
+
+
+def _source(code: CodeObject, steps: Sequence[PassStep]) -> dict[str, str]:
+    """The text of the source lines of the kernel's own file that steps name."""
+    name = code.source.rsplit("/", 1)[-1]
+    found = {}
+    for number, text in enumerate(code.source_text.split("\n"), code.source_line):
+        found[f"{name}:{number}"] = text
+    named = {line for step in steps for line in step.lines if line}
+    return {line: text for line, text in found.items() if line in named or text.strip()}
+
+
+__all__ = ["LineChange", "PassReport", "PassStep", "WithoutPass", "passes_of", "switches"]

@@ -1,0 +1,52 @@
+"""Modules, programs and descriptions on GPUs, by the engine that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from wavecast.arch.systems import System
+from wavecast.pipeline.sources import graph, opened
+from wavecast.systems.sources.answer import ModuleAnswer, answer
+from wavecast.systems.sources.framework import framework
+
+if TYPE_CHECKING:
+    from wavecast.pipeline.replacing import ReplacedModule
+
+_INDUCTOR: Final = "torch.compile"
+
+
+def module_answers(
+    source: Any,
+    inputs: Any,
+    systems: Sequence[System],
+    *,
+    engine: str = "eager",
+    train: bool = False,
+    optimizer: str = "",
+    jobs: int = 1,
+) -> tuple[tuple[ModuleAnswer, ...], tuple[ReplacedModule, ...]]:
+    """The time of a source (`sources.graph`) on each system, and with the engine `wavecast` what
+    the kernel library changes, compiled in `jobs` processes.
+
+    Raises UsageError for an engine that cannot compile the source, and as `sources.graph`,
+    `answer`, `inductor.compiled` and `replacing.replaced`.
+    """
+    how = framework(engine)
+    if how.name == _INDUCTOR:
+        with opened(source, inputs) as (module, given, name):
+            from wavecast.integrations.torch_graph import module_graph
+            from wavecast.pipeline.inductor import compiled
+
+            plain = module_graph(module, given, train=train, optimizer=optimizer, name=name)
+            return tuple(compiled(module, given, plain, systems, train=train)), ()
+    found = graph(source, inputs, train=train, optimizer=optimizer)
+    if how.compiled:
+        from wavecast.pipeline.replacing import replaced
+
+        changed = tuple(replaced(found, one, jobs=jobs) for one in systems)
+        return tuple(one.after for one in changed), changed
+    return tuple(answer(found, one, engine) for one in systems), ()
+
+
+__all__ = ["module_answers"]

@@ -1,0 +1,149 @@
+"""The messages of Chakra execution traces, built from a table instead of generated code.
+
+Facts of the public schema of MLCommons (mlcommons/chakra, schema/protobuf/et_def.proto, 2026):
+package, messages, fields, their numbers and types. The unused kinds of attributes are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, Final
+
+from wavecast.errors import MissingTool
+
+PACKAGE: Final = "ChakraProtoMsg"
+VERSION: Final = "0.0.4"
+"""What traces of Chakra's own tools say in `GlobalMetadata.version`."""
+NODE_TYPES: Final = {
+    "INVALID_NODE": 0,
+    "METADATA_NODE": 1,
+    "MEM_LOAD_NODE": 2,
+    "MEM_STORE_NODE": 3,
+    "COMP_NODE": 4,
+    "COMM_SEND_NODE": 5,
+    "COMM_RECV_NODE": 6,
+    "COMM_COLL_NODE": 7,
+}
+COLLECTIVES: Final = {
+    "ALL_REDUCE": 0,
+    "REDUCE": 1,
+    "ALL_GATHER": 2,
+    "GATHER": 3,
+    "SCATTER": 4,
+    "BROADCAST": 5,
+    "ALL_TO_ALL": 6,
+    "REDUCE_SCATTER": 7,
+    "REDUCE_SCATTER_BLOCK": 8,
+    "BARRIER": 9,
+}
+_ENUMS: Final = {"NodeType": NODE_TYPES, "CollectiveCommType": COLLECTIVES}
+_MESSAGES: Final = {
+    "AttributeProto": (
+        ("name", 1, "string"),
+        ("doc_string", 2, "string"),
+        ("double_val", 3, "double", "value"),
+        ("int32_val", 7, "int32", "value"),
+        ("int64_val", 9, "int64", "value"),
+        ("uint64_val", 13, "uint64", "value"),
+        ("bool_val", 27, "bool", "value"),
+        ("string_val", 29, "string", "value"),
+    ),
+    "GlobalMetadata": (("version", 1, "string"), ("attr", 2, "*AttributeProto")),
+    "IOInfo": (("values", 1, "string"), ("shapes", 2, "string"), ("types", 3, "string")),
+    "Node": (
+        ("id", 1, "uint64"),
+        ("name", 2, "string"),
+        ("type", 3, "NodeType"),
+        ("ctrl_deps", 4, "*uint64"),
+        ("data_deps", 5, "*uint64"),
+        ("start_time_micros", 6, "uint64"),
+        ("duration_micros", 7, "uint64"),
+        ("inputs", 8, "IOInfo"),
+        ("outputs", 9, "IOInfo"),
+        ("attr", 10, "*AttributeProto"),
+    ),
+}
+"""Fields of a message: name, number, type (`*`: repeated), and the union it is a member of."""
+_VALUES: Final = {bool: "bool_val", int: "int64_val", float: "double_val", str: "string_val"}
+_UNSIGNED: Final = ("tensor_size",)
+_NARROW: Final = ("comm_src", "comm_dst", "comm_tag", "comm_priority")
+"""Attributes that readers of traces expect as `uint64_val` and as `int32_val`."""
+
+
+@cache
+def messages() -> SimpleNamespace:
+    """The classes of `_MESSAGES` by name. Raises MissingTool without the runtime of protobuf."""
+    try:
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    except ImportError as error:
+        raise MissingTool(
+            f"Chakra traces are protobuf messages: {error}", hint="pip install wavecast[chakra]"
+        ) from error
+    kinds = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="wavecast/chakra.proto", package=PACKAGE, syntax="proto3"
+    )
+    for name, values in _ENUMS.items():
+        enum = file.enum_type.add(name=name)
+        for value, number in values.items():
+            enum.value.add(name=value, number=number)
+    for name, own in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, number, kind, *union in own:
+            made = message.field.add(name=field, number=number, label=kinds.LABEL_OPTIONAL)
+            if kind.startswith("*"):
+                made.label = kinds.LABEL_REPEATED
+            plain = kind.removeprefix("*")
+            if plain in _MESSAGES or plain in _ENUMS:
+                made.type = kinds.TYPE_ENUM if plain in _ENUMS else kinds.TYPE_MESSAGE
+                made.type_name = f".{PACKAGE}.{plain}"
+            else:
+                made.type = kinds.Type.Value(f"TYPE_{plain.upper()}")
+            if union:
+                if not message.oneof_decl:
+                    message.oneof_decl.add(name=union[0])
+                made.oneof_index = 0
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return SimpleNamespace(
+        **{
+            name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+            for name in _MESSAGES
+        }
+    )
+
+
+def attributes(values: Mapping[str, bool | int | float | str]) -> list[Any]:
+    """`AttributeProto` messages of these names and values."""
+    found = []
+    for name, value in values.items():
+        field = _VALUES[type(value)]
+        if name in _UNSIGNED:
+            field = "uint64_val"
+        elif name in _NARROW:
+            field = "int32_val"
+        found.append(messages().AttributeProto(name=name, **{field: value}))
+    return found
+
+
+def delimited(message: Any) -> bytes:
+    """A message after its length (a base-128 varint), as files have one after the other."""
+    content = message.SerializeToString()
+    length, prefix = len(content), bytearray()
+    while length > 0x7F:
+        prefix.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes((*prefix, length)) + content
+
+
+__all__ = [
+    "COLLECTIVES",
+    "NODE_TYPES",
+    "PACKAGE",
+    "VERSION",
+    "attributes",
+    "delimited",
+    "messages",
+]
