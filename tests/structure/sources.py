@@ -20,8 +20,8 @@ class Import:
 
 
 def files(root: Path = ROOT) -> list[Path]:
-    """Every Python file of a package."""
-    return sorted(root.rglob("*.py"))
+    """Every Python file of a package; kernels of the course are its data."""
+    return sorted(path for path in root.rglob("*.py") if "chapters" not in path.parts)
 
 
 def module_names(root: Path = ROOT) -> dict[str, Path]:

@@ -5,7 +5,10 @@ import triton.language as tl
 
 @triton.jit
 def column_sums_kernel(x, out, rows, columns, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr):
-    """One program adds the rows of 16 columns, 256 rows at a time: four loads of 16 bytes per lane are in flight."""
+    """One program adds the rows of 16 columns, 256 rows at a time.
+
+    Four loads of 16 bytes per lane are in flight.
+    """
     offs_c = tl.program_id(0) * BLOCK_C + tl.arange(0, BLOCK_C)
     acc = tl.zeros((BLOCK_R, BLOCK_C), dtype=tl.float32)
     for start in range(0, rows, BLOCK_R):

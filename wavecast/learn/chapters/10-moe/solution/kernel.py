@@ -37,7 +37,10 @@ def expert_kernel(
 
 
 def moe(x, weights, experts):
-    """Row i of the result is weights[experts[i]] @ x[i]. x [T, K], weights [E, N, K], experts [T]."""
+    """Row i of the result is weights[experts[i]] @ x[i].
+
+    x [T, K], weights [E, N, K], experts [T].
+    """
     block = 32
     (T, K), (E, N, _) = x.shape, weights.shape
     counts = torch.bincount(experts, minlength=E)

@@ -21,7 +21,10 @@ def expert_kernel(x, weights, experts, out, N, K, BLOCK_N: tl.constexpr, BLOCK_K
 
 
 def moe(x, weights, experts):
-    """Row i of the result is weights[experts[i]] @ x[i]. x [T, K], weights [E, N, K], experts [T]."""
+    """Row i of the result is weights[experts[i]] @ x[i].
+
+    x [T, K], weights [E, N, K], experts [T].
+    """
     (T, K), N = x.shape, weights.shape[1]
     out = torch.empty((T, N), device=x.device, dtype=x.dtype)
     grid = (T, triton.cdiv(N, 64))

@@ -35,11 +35,11 @@ def matmul_kernel(
 
 CONFIGURATIONS = {
     # 304 compute units with 512 registers per lane and 64 KiB of LDS
-    "gfx942": dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=32, GROUP=4, num_warps=4, num_stages=2),
+    "gfx942": {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 32, "num_warps": 4, "num_stages": 2},
     # waves of 32 lanes: the same tile and number of waves need twice the registers per lane
-    "gfx1100": dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP=4, num_warps=8, num_stages=2),
+    "gfx1100": {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, "num_warps": 8, "num_stages": 2},
     # 255 registers per thread; stages are copied to shared memory asynchronously
-    "sm_90": dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP=8, num_warps=8, num_stages=3),
+    "sm_90": {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "num_warps": 8, "num_stages": 3},
 }
 
 
@@ -49,5 +49,5 @@ def matmul(a, b):
     arch = triton.runtime.driver.active.get_current_target().arch
     config = CONFIGURATIONS[arch if isinstance(arch, str) else f"sm_{arch}"]
     grid = (triton.cdiv(M, config["BLOCK_M"]) * triton.cdiv(N, config["BLOCK_N"]),)
-    matmul_kernel[grid](a, b, c, M, N, K, **config)
+    matmul_kernel[grid](a, b, c, M, N, K, GROUP=4, **config)
     return c
