@@ -24,7 +24,7 @@ DATA = Path(__file__).parent / "data"
 pytestmark = [
     pytest.mark.hip,
     pytest.mark.llvm,
-    pytest.mark.usefixtures("hip_compiler", "objdump"),
+    pytest.mark.usefixtures("hip_compiler"),
 ]
 
 
@@ -208,21 +208,6 @@ def test_a_host_program_with_device_code(hip_compiler: toolchain.Toolchain, tmp_
     subprocess.run([*words, str(source), "-o", str(out)], check=True)
     found = load(out, "gfx942")
     assert [code.kernel for code in found] == ["saxpy", "saxpy"]
-
-
-def test_an_older_disassembler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    old = tmp_path / "llvm-objdump"
-    old.write_text("#!/bin/sh\necho 'LLVM version 17.0.6'\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("ROCM_PATH", str(tmp_path / "rocm"))
-    with pytest.raises(MissingTool, match=r"LLVM version 17\.0\.6, too old.*llvm-22"):
-        disassemble.objdump()
-    monkeypatch.setenv("WAVECAST_LLVM_OBJDUMP", str(old))
-    assert disassemble.objdump() == str(old)
-    monkeypatch.setenv("WAVECAST_LLVM_OBJDUMP", "absent")
-    with pytest.raises(MissingTool, match="absent"):
-        disassemble.objdump()
 
 
 def test_processor_numbers_are_those_of_the_assembler(tmp_path: Path) -> None:

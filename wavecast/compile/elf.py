@@ -14,7 +14,7 @@ from wavecast.isa import elf
 from wavecast.isa.metadata import descriptors_from_elf
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 3
+_FORMAT = 4
 """Version of the text `disassemble` writes; part of the cache key."""
 
 _MACHINE_NAMES = {
@@ -31,7 +31,7 @@ def load(
 
     A container with several targets gives all of them, or only the one `target` names. Raises
     InputError for a truncated, foreign or empty file or a target it does not hold, and
-    MissingTool where there is no disassembler.
+    MissingTool where nothing can decompress it.
     """
     where = str(file) or "the file"
     if target.startswith("sm_"):
@@ -100,8 +100,7 @@ def _load_code_object(
     processor = resolve_target(elf.processor(image), target, where)
     descriptors = descriptors_from_elf(data)
     cache = cache if cache is not None else DiskCache()
-    program = disassemble.objdump()
-    entry = key("disassembly", _FORMAT, disassemble.version(program), processor, data)
+    entry = key("disassembly", _FORMAT, processor, data)
     text = cache.get(entry)
     if not isinstance(text, str):
         text = disassemble.disassemble(data, image, processor, descriptors)
