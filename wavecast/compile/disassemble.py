@@ -35,13 +35,15 @@ _ENDS: Final = frozenset({Control.BRANCH, Control.INDIRECT, Control.END})
 
 
 def disassemble(
-    data: bytes, image: elf.Elf, target: str, descriptors: Mapping[str, KernelDescriptor]
+    data: bytes,
+    image: elf.Elf,
+    target: str,
+    descriptors: Mapping[str, KernelDescriptor],
+    kernel: str,
 ) -> str:
-    """The whole code object as text. Raises InputError for a word that is not an
-    instruction where execution leads."""
+    """One kernel of a code object as text, with the functions that are not kernels. Raises
+    InputError for a word that is not an instruction where execution leads."""
     functions = list(_functions(image, descriptors))
-    if not functions:
-        raise InputError("AMD code object without function symbols", hint="build it without -s")
     lines = line_table(data, image)
     out = [f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"', "\t.text"]
     if lines is not None:
@@ -52,13 +54,15 @@ def disassemble(
     starts = {start: name for name, _, start, _ in functions}
     lanes = _common_lanes(descriptors, target)
     for name, section, start, stop in functions:
+        if name in descriptors and name != kernel:
+            continue
         wave_size = descriptors[name].wave_size if name in descriptors else lanes
         placed = _read(image.sections[section], start, stop, target, wave_size or lanes)
         body = _with_symbols(_checked(name, placed), starts)
         out += _function(name, body, lines)
         if name in descriptors:
             out += _descriptor(name, descriptors[name], image)
-    return "\n".join([*out, *_metadata(image), ""])
+    return "\n".join([*out, *_metadata(image, kernel), ""])
 
 
 def _common_lanes(descriptors: Mapping[str, KernelDescriptor], target: str) -> int:
@@ -182,16 +186,27 @@ def _descriptor(name: str, descriptor: KernelDescriptor, image: elf.Elf) -> Iter
         yield f"\t.set {quoted(f'{name}.num_vgpr')}, {descriptor.vgprs}"
 
 
-def _metadata(image: elf.Elf) -> Iterator[str]:
-    document: Mapping[str, Any] = metadata_of_elf(image)
+def has_functions(image: elf.Elf, descriptors: Mapping[str, KernelDescriptor]) -> bool:
+    """Whether symbols name functions or kernels."""
+    return next(_functions(image, descriptors), None) is not None
+
+
+def _metadata(image: elf.Elf, kernel: str) -> Iterator[str]:
+    document: dict[str, Any] = dict(metadata_of_elf(image))
     if not document:
         return
+    kernels = document.get("amdhsa.kernels")
+    if isinstance(kernels, list):
+        named = f"{kernel}.kd"
+        document["amdhsa.kernels"] = [
+            item for item in kernels if isinstance(item, dict) and item.get(".symbol") == named
+        ]
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     yield "\t.amdgpu_metadata"
     yield "---"
-    yield yaml.dump(dict(document), Dumper=dumper, default_flow_style=False).rstrip()
+    yield yaml.dump(document, Dumper=dumper, default_flow_style=False).rstrip()
     yield "..."
     yield "\t.end_amdgpu_metadata"
 
