@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.compile import disassemble, nvidia, toolchain
+from wavecast.compile import nvidia, toolchain
 from wavecast.errors import MissingTool
 
 DATA = Path(__file__).parent / "data"
@@ -28,14 +28,6 @@ def saxpy() -> str:
 def hip_compiler() -> toolchain.Toolchain:
     try:
         return toolchain.find()
-    except MissingTool as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture
-def objdump() -> str:
-    try:
-        return disassemble.objdump()
     except MissingTool as error:
         pytest.skip(str(error))
 

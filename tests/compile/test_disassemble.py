@@ -1,4 +1,4 @@
-"""What is written around the instructions that llvm-objdump decodes."""
+"""What is written around the instructions of a code object."""
 
 from __future__ import annotations
 

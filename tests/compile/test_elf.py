@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import re
 import shutil
 import struct
 import subprocess
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wavecast.compile import bundle, disassemble, elf, load, toolchain
+from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.errors import InputError, MissingTool, WavecastError
 from wavecast.isa import elf as elf_file
@@ -24,7 +27,7 @@ DATA = Path(__file__).parent / "data"
 pytestmark = [
     pytest.mark.hip,
     pytest.mark.llvm,
-    pytest.mark.usefixtures("hip_compiler", "objdump"),
+    pytest.mark.usefixtures("hip_compiler"),
 ]
 
 
@@ -63,8 +66,9 @@ def test_a_code_object_reads_like_the_assembly_it_came_from(target: str) -> None
     compiled = _compiled(target)
     loaded = elf.load(_hsaco(target, "program.hip"))
     assert {code.kernel for code in loaded} == {code.kernel for code in compiled}
+    texts = {code.kernel: code.assembly for code in loaded}
     for code in compiled:
-        ours = _body(loaded[0].assembly, code.kernel)
+        ours = _body(texts[code.kernel], code.kernel)
         theirs = _body(code.assembly, code.kernel)
         assert len(ours) == len(theirs)
         mnemonics = [(a[0].split()[0], b[0].split()[0]) for a, b in zip(ours, theirs, strict=True)]
@@ -109,12 +113,8 @@ def test_truncation_at_any_length_is_one_clear_error(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_damage_never_escapes_the_error_tree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Flipped bytes in the header, section table, notes, and descriptor; the disassembler's
-    own work is left out, as one run of it per case would be slow."""
-    monkeypatch.setattr(disassemble, "disassemble", lambda *_: "\n")
+def test_damage_never_escapes_the_error_tree(tmp_path: Path) -> None:
+    """Flipped bytes in the header, section table, notes, and descriptor; text is not made."""
     data = _hsaco("gfx942")
     path = tmp_path / "damaged.hsaco"
     header = list(range(4, 64))
@@ -126,6 +126,27 @@ def test_damage_never_escapes_the_error_tree(
         path.write_bytes(bytes(damaged))
         with contextlib.suppress(WavecastError):
             load(path)
+
+
+def test_text_is_made_for_one_kernel_when_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = []
+    real = disassemble.disassemble
+
+    def counted(*arguments: Any) -> str:
+        made.append(arguments[-1])
+        return real(*arguments)
+
+    monkeypatch.setattr(disassemble, "disassemble", counted)
+    cache = DiskCache(tmp_path)
+    first, *others = elf.load(_hsaco("gfx942", "program.hip"), cache=cache)
+    assert made == []
+    assert f"\n{first.kernel}:" in first.assembly
+    assert all(f"\n{other.kernel}:" not in first.assembly for other in others)
+    assert made == [first.kernel]
+    assert pickle.loads(pickle.dumps(first)).assembly == first.assembly
+    assert made == [first.kernel]
 
 
 def _bundle(members: dict[str, bytes]) -> bytes:
@@ -208,21 +229,6 @@ def test_a_host_program_with_device_code(hip_compiler: toolchain.Toolchain, tmp_
     subprocess.run([*words, str(source), "-o", str(out)], check=True)
     found = load(out, "gfx942")
     assert [code.kernel for code in found] == ["saxpy", "saxpy"]
-
-
-def test_an_older_disassembler_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    old = tmp_path / "llvm-objdump"
-    old.write_text("#!/bin/sh\necho 'LLVM version 17.0.6'\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("ROCM_PATH", str(tmp_path / "rocm"))
-    with pytest.raises(MissingTool, match=r"LLVM version 17\.0\.6, too old.*llvm-22"):
-        disassemble.objdump()
-    monkeypatch.setenv("WAVECAST_LLVM_OBJDUMP", str(old))
-    assert disassemble.objdump() == str(old)
-    monkeypatch.setenv("WAVECAST_LLVM_OBJDUMP", "absent")
-    with pytest.raises(MissingTool, match="absent"):
-        disassemble.objdump()
 
 
 def test_processor_numbers_are_those_of_the_assembler(tmp_path: Path) -> None:

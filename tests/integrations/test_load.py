@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
-from wavecast.compile import bundle, disassemble, toolchain
+from wavecast.compile import bundle, toolchain
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import (
     InputError,
@@ -81,10 +81,6 @@ def test_assembly_from_its_metadata(saxpy, grid) -> None:
 
 
 def test_a_code_object_and_compiled_code(tmp_path: Path, module) -> None:
-    try:
-        disassemble.objdump()
-    except MissingTool as error:
-        pytest.skip(str(error))
     code = module["maybe"].code
     path = tmp_path / "module.hsaco"
     path.write_bytes(code.stages["hsaco"])
@@ -97,10 +93,6 @@ def test_a_code_object_and_compiled_code(tmp_path: Path, module) -> None:
 
 
 def test_a_bundle_for_several_targets(compiler: None) -> None:
-    try:
-        disassemble.objdump()
-    except MissingTool as error:
-        pytest.skip(str(error))
     members = {}
     for target in ("gfx942", "gfx1100"):
         code = wavecast.load(b"__global__ void k(int *p) { *p = warpSize; }", arch=target)["k"].code

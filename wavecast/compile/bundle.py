@@ -6,6 +6,8 @@ Layout: LLVM "Clang Offload Bundler" documentation, sections "Bundled Code Objec
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
 import struct
 import zlib
 from collections.abc import Iterator
@@ -131,11 +133,8 @@ def _zstd(body: bytes, size: int) -> bytes:
     except ImportError:
         try:
             import zstandard  # type: ignore[import-not-found]
-        except ImportError as error:
-            raise MissingTool(
-                "the offload bundle is compressed with zstd",
-                hint="pip install zstandard, use Python 3.14, or build with --no-offload-compress",
-            ) from error
+        except ImportError:
+            return _system_zstd(body, size)
         try:
             return zstandard.ZstdDecompressor().decompress(body, max_output_size=size)
         except zstandard.ZstdError as error:
@@ -144,3 +143,23 @@ def _zstd(body: bytes, size: int) -> bytes:
         return zstd.decompress(body)
     except zstd.ZstdError as error:
         raise _damaged() from error
+
+
+def _system_zstd(body: bytes, size: int) -> bytes:
+    """Decompressed by the zstd library of the system. Raises MissingTool without one."""
+    name = ctypes.util.find_library("zstd")
+    if name is None:
+        raise MissingTool(
+            "the offload bundle is compressed with zstd",
+            hint="pip install zstandard, use Python 3.14, or install libzstd",
+        )
+    library = ctypes.CDLL(name)
+    decompress = library.ZSTD_decompress
+    decompress.restype = ctypes.c_size_t
+    decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    library.ZSTD_isError.argtypes = [ctypes.c_size_t]
+    out = ctypes.create_string_buffer(max(size, 1))
+    written = decompress(out, size, body, len(body))
+    if library.ZSTD_isError(written):
+        raise _damaged()
+    return out.raw[:written]

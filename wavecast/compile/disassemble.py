@@ -1,37 +1,27 @@
 """An AMD code object as assembly text that `wavecast.isa.parse` reads like a compiler's.
 
-llvm-objdump decodes the instructions; labels at branch targets, source lines, kernel descriptors
-and metadata are written around them from the file itself.
+`wavecast.isa.encoding` decodes the instructions; labels at branch targets, source lines, kernel
+descriptors and metadata are written around them from the file itself.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from wavecast.compile import process
 from wavecast.compile.dwarf import LineTable, line_table
-from wavecast.errors import InputError, MissingTool
+from wavecast.errors import InputError
 from wavecast.isa import elf
+from wavecast.isa.decode import wave_lanes_of
+from wavecast.isa.encoding.stream import CodeReader, Placed
 from wavecast.isa.metadata import metadata_of_elf
+from wavecast.isa.opcode import Control
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.quoting import quoted
-from wavecast.isa.targets import TARGET_SETS, isa_target
+from wavecast.isa.targets import isa_target
 
-VARIABLE: Final = "WAVECAST_LLVM_OBJDUMP"
-OLDEST: Final = 22
-_VERSIONED = tuple(f"llvm-objdump-{number}" for number in range(40, OLDEST - 1, -1))
-_INSTRUCTION = re.compile(
-    r"^\t(?P<text>.+?)\s*// (?P<address>[0-9A-F]{6,16}): (?P<words>[0-9A-F ]+?)"
-    r"(?P<target> <[^>]*>)?\s*$",
-    re.MULTILINE,
-)
-_UNDECODED = re.compile(r"<unknown>|^\.(?:long|byte|short)\b|^// ")
 _LAST_NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)$")
 _COUNTER = re.compile(r"s_get_?pc_\w+ s\[(\d+):(\d+)\]$")
 _SUM = re.compile(
@@ -39,52 +29,21 @@ _SUM = re.compile(
     r"(?:lit\()?(?P<number>-?(?:0x[0-9a-f]+|\d+))\)?$"
 )
 _WORD: Final = (1 << 32) - 1
-
-
-def objdump() -> str:
-    """The llvm-objdump to use. Raises MissingTool, naming the package, when there is none."""
-    rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
-    own = process.find_program((), variable=VARIABLE)
-    if os.environ.get(VARIABLE):
-        if not own:
-            raise MissingTool(f"{VARIABLE} names no program: {os.environ[VARIABLE]!r}")
-        return own
-    found = process.find_program(_VERSIONED)
-    if found:
-        return found
-    plain = process.find_program(("llvm-objdump",), folders=(f"{rocm}/llvm/bin",))
-    if plain and (plain.startswith(rocm) or _version_number(plain) >= OLDEST):
-        return plain
-    older = f" (found {version(plain)}, too old)" if plain else ""
-    raise MissingTool(
-        f"disassembling a code object needs llvm-objdump {OLDEST} or newer{older}",
-        hint=f"install Debian's llvm-{OLDEST} or ROCm's rocm-llvm package, or set {VARIABLE}",
-    )
-
-
-@lru_cache(maxsize=8)
-def version(program: str) -> str:
-    """The version line of an LLVM program, `LLVM version 22.1.8`."""
-    printed = process.run([program, "--version"]).text
-    found = re.search(r"LLVM version \S+", printed)
-    return found[0] if found else "an unknown version"
-
-
-def _version_number(program: str) -> int:
-    digits = re.search(r"(\d+)", version(program))
-    return int(digits[1]) if digits else 0
+_DATA: Final = ".long "
+_ENDS: Final = frozenset({Control.BRANCH, Control.INDIRECT, Control.END})
+"""Control of instructions that the next word does not follow."""
 
 
 def disassemble(
-    data: bytes, image: elf.Elf, target: str, descriptors: Mapping[str, KernelDescriptor]
+    data: bytes,
+    image: elf.Elf,
+    target: str,
+    descriptors: Mapping[str, KernelDescriptor],
+    kernel: str,
 ) -> str:
-    """The whole code object as text. Raises MissingTool, or InputError for code llvm-objdump
-    cannot decode."""
-    listing = _listing(data, image)
-    instructions = [_instruction(match) for match in _INSTRUCTION.finditer(listing)]
+    """One kernel of a code object as text, with the functions that are not kernels. Raises
+    InputError for a word that is not an instruction where execution leads."""
     functions = list(_functions(image, descriptors))
-    if not functions:
-        raise InputError("AMD code object without function symbols", hint="build it without -s")
     lines = line_table(data, image)
     out = [f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"', "\t.text"]
     if lines is not None:
@@ -92,60 +51,79 @@ def disassemble(
             f"\t.file\t{number} {_quoted(folder)} {_quoted(name)}"
             for number, (folder, name) in enumerate(lines.files)
         ]
-    starts = {start: name for name, start, _ in functions}
-    for name, start, stop in functions:
-        body = [item for item in instructions if start <= item[0] < stop]
-        body = _with_symbols(body, starts)
+    starts = {start: name for name, _, start, _ in functions}
+    lanes = _common_lanes(descriptors, target)
+    for name, section, start, stop in functions:
+        if name in descriptors and name != kernel:
+            continue
+        wave_size = descriptors[name].wave_size if name in descriptors else lanes
+        placed = _read(image.sections[section], start, stop, target, wave_size or lanes)
+        body = _with_symbols(_checked(name, placed), starts)
         out += _function(name, body, lines)
         if name in descriptors:
             out += _descriptor(name, descriptors[name], image)
-    return "\n".join([*out, *_metadata(image), ""])
+    return "\n".join([*out, *_metadata(image, kernel), ""])
 
 
-def _listing(data: bytes, image: elf.Elf) -> str:
-    program = objdump()
-    processor = elf.processor(image)
-    options = ["-d", f"--mcpu={processor}"]
-    if isa_target(processor) in TARGET_SETS["gfx11+"]:
-        options.append("--mattr=+real-true16")  # the file does not say that 16-bit halves are named
-    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        path = Path(folder) / "code.hsaco"
-        path.write_bytes(data)
-        done = process.run([program, *options, path])
-    if done.status:
-        first = (done.log.strip().splitlines() or ["no message"])[0]
-        raise InputError(f"llvm-objdump refused the code object: {first}")
-    return done.text
+def _common_lanes(descriptors: Mapping[str, KernelDescriptor], target: str) -> int:
+    sizes = {found.wave_size for found in descriptors.values() if found.wave_size}
+    return sizes.pop() if len(sizes) == 1 else wave_lanes_of(target)
+
+
+@lru_cache(maxsize=8)
+def _reader(target: str, wave_lanes: int) -> CodeReader:
+    return CodeReader(target, wave_lanes)
+
+
+def _read(
+    section: elf.Section, start: int, stop: int, target: str, wave_lanes: int
+) -> list[Placed]:
+    first = start - section.address
+    if first < 0 or first > len(section.data) or first % 4:
+        raise InputError(f"a function starts at {start:#x}, outside section {section.name}")
+    code = section.data[first : max(first, stop - section.address)]
+    return _reader(isa_target(target), wave_lanes).read(code, start)
 
 
 Decoded = tuple[int, str, int | None]
 """(address, text, address branched to)"""
 
 
-def _instruction(match: re.Match[str]) -> Decoded:
-    address = int(match["address"], 16)
-    text = match["text"]
-    if match["target"] is None:
-        return address, text, None
-    offset = int(match["words"].split()[0], 16) & 0xFFFF
-    offset -= (offset & 0x8000) << 1
-    return address, text, address + 4 + 4 * offset
+def _checked(name: str, placed: list[Placed]) -> list[Decoded]:
+    """Instructions and data as text. Raises InputError for data behind an instruction that goes
+    on to it."""
+    body: list[Decoded] = []
+    falls = True
+    for item in placed:
+        decoding = item.decoding
+        if decoding is not None:
+            body.append((item.address, decoding.text, item.target))
+            falls = decoding.row.row.control not in _ENDS
+            continue
+        if falls:
+            raise InputError(
+                f"kernel {name}: no instruction at address {item.address:#x}: {item.word:#010x}"
+            )
+        body.append((item.address, f"{_DATA}{item.word:#x}", None))
+    return body
 
 
 def _functions(
     image: elf.Elf, descriptors: Mapping[str, KernelDescriptor]
-) -> Iterator[tuple[str, int, int]]:
-    """(name, start, end) of every function, by address; a size of 0 reaches to the next one."""
+) -> Iterator[tuple[str, int, int, int]]:
+    """(name, section, start, end) of every function, by address; a size of 0 reaches to the next
+    one, or to the end of the section."""
     found = sorted(
-        (symbol.value, symbol.name, symbol.size)
+        (symbol.value, symbol.name, symbol.size, symbol.section)
         for symbol in image.symbols.values()
         if symbol.section is not None
         and (symbol.is_function or symbol.name in descriptors)
         and image.sections[symbol.section].name.startswith(".text")
     )
-    for index, (start, name, size) in enumerate(found):
-        later = [value for value, _, _ in found[index + 1 :] if value > start]
-        yield name, start, start + size if size else min(later, default=1 << 64)
+    for index, (start, name, size, section) in enumerate(found):
+        later = [value for value, _, _, _ in found[index + 1 :] if value > start]
+        end = image.sections[section].address + len(image.sections[section].data)
+        yield name, section, start, start + size if size else min(later, default=end)
 
 
 def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Decoded]:
@@ -185,8 +163,6 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
     yield f"{symbol}:"
     previous = None
     for address, text, target in body:
-        if _UNDECODED.search(text):
-            raise InputError(f"kernel {name}: no instruction at address {address:#x}: {text}")
         if address in targets:
             yield f".L{address:x}:"
         row = lines.at(address) if lines is not None else None
@@ -210,16 +186,27 @@ def _descriptor(name: str, descriptor: KernelDescriptor, image: elf.Elf) -> Iter
         yield f"\t.set {quoted(f'{name}.num_vgpr')}, {descriptor.vgprs}"
 
 
-def _metadata(image: elf.Elf) -> Iterator[str]:
-    document: Mapping[str, Any] = metadata_of_elf(image)
+def has_functions(image: elf.Elf, descriptors: Mapping[str, KernelDescriptor]) -> bool:
+    """Whether symbols name functions or kernels."""
+    return next(_functions(image, descriptors), None) is not None
+
+
+def _metadata(image: elf.Elf, kernel: str) -> Iterator[str]:
+    document: dict[str, Any] = dict(metadata_of_elf(image))
     if not document:
         return
+    kernels = document.get("amdhsa.kernels")
+    if isinstance(kernels, list):
+        named = f"{kernel}.kd"
+        document["amdhsa.kernels"] = [
+            item for item in kernels if isinstance(item, dict) and item.get(".symbol") == named
+        ]
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     yield "\t.amdgpu_metadata"
     yield "---"
-    yield yaml.dump(dict(document), Dumper=dumper, default_flow_style=False).rstrip()
+    yield yaml.dump(document, Dumper=dumper, default_flow_style=False).rstrip()
     yield "..."
     yield "\t.end_amdgpu_metadata"
 

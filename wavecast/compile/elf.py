@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from wavecast.compile import bundle, disassemble
@@ -9,12 +11,13 @@ from wavecast.compile.assembly import code_objects, resolve_target
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.digest import key
+from wavecast.compile.stages import ObjectStages
 from wavecast.errors import InputError, WavecastError
 from wavecast.isa import elf
 from wavecast.isa.metadata import descriptors_from_elf
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 3
+_FORMAT = 5
 """Version of the text `disassemble` writes; part of the cache key."""
 
 _MACHINE_NAMES = {
@@ -31,7 +34,7 @@ def load(
 
     A container with several targets gives all of them, or only the one `target` names. Raises
     InputError for a truncated, foreign or empty file or a target it does not hold, and
-    MissingTool where there is no disassembler.
+    MissingTool where nothing can decompress it.
     """
     where = str(file) or "the file"
     if target.startswith("sm_"):
@@ -99,22 +102,28 @@ def _load_code_object(
 ) -> list[CodeObject]:
     processor = resolve_target(elf.processor(image), target, where)
     descriptors = descriptors_from_elf(data)
+    if not disassemble.has_functions(image, descriptors):
+        raise InputError("AMD code object without function symbols", hint="build it without -s")
     cache = cache if cache is not None else DiskCache()
-    program = disassemble.objdump()
-    entry = key("disassembly", _FORMAT, disassemble.version(program), processor, data)
-    text = cache.get(entry)
-    if not isinstance(text, str):
-        text = disassemble.disassemble(data, image, processor, descriptors)
-        cache.put(entry, text)
-    return code_objects(
+    found = code_objects(
         descriptors,
         target=processor,
         origin="elf",
-        stages={"amdgcn": text, "hsaco": data},
+        stages={"hsaco": data},
         source=where if where != "the file" else "",
         source_text="",
         compiler=_producer(image),
     )
+
+    def text_of(code: CodeObject) -> str:
+        entry = key("disassembly", _FORMAT, processor, code.digest)
+        text = cache.get(entry)
+        if not isinstance(text, str):
+            text = disassemble.disassemble(data, image, processor, descriptors, code.kernel)
+            cache.put(entry, text)
+        return text
+
+    return [replace(code, stages=ObjectStages(data, partial(text_of, code))) for code in found]
 
 
 def _producer(image: elf.Elf) -> str:

@@ -74,27 +74,11 @@ def _triton_nvidia_tools() -> str:
     return f"in triton {_package('triton')}" if (folder / "nvdisasm").is_file() else ""
 
 
-def _objdump() -> str:
-    from wavecast.compile import disassemble
-    from wavecast.errors import MissingTool
-
-    try:
-        return disassemble.version(disassemble.objdump())
-    except MissingTool:
-        return ""
-
-
 _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
     ("triton", lambda: _package("triton"), "Triton kernels", "pip install 'triton>=3.6,<3.10'"),
     ("torch", lambda: _package("torch"), "scripts that use it", "pip install wavecast[torch]"),
     ("ziglang", lambda: _package("ziglang"), "HIP without ROCm", "pip install wavecast[hip]"),
     ("hipcc", _hipcc, "HIP with ROCm", "optional; part of ROCm"),
-    (
-        "llvm-objdump ≥ 22",
-        _objdump,
-        "code objects (.hsaco, .co)",
-        "apt install llvm-22, or ROCm's llvm",
-    ),
     ("nvdisasm, ptxas", _triton_nvidia_tools, "NVIDIA code", "part of Triton's wheel"),
 )  # fmt: skip
 
@@ -106,7 +90,6 @@ def examine() -> HostSupport:
     amd = TARGETS
     triton, torch = found["triton"], found["torch"]
     hip = found["ziglang"] or found["hipcc"]
-    objdump = found["llvm-objdump ≥ 22"]
     nvidia = found["nvdisasm, ptxas"]
     inputs = (
         Input(
@@ -116,7 +99,7 @@ def examine() -> HostSupport:
         ),
         Input("HIP source", amd if hip else (), "" if hip else "ziglang or hipcc"),
         Input("assembly text", amd, ""),
-        Input("AMD code object", amd if objdump else (), "" if objdump else "llvm-objdump ≥ 22"),
+        Input("AMD code object", amd, ""),
         Input("PTX, cubin", NVIDIA_TARGETS if nvidia else (), "" if nvidia else "Triton's wheel"),
     )
     return HostSupport(tools, inputs)

@@ -138,10 +138,11 @@ def _changed(out: Outlined, element: str, old: Any, data: Any, other: Any) -> An
         return builder.or_(builder.and_(old, builder.not_(data)), other)
     if element.startswith("f"):
         return _floating(out, action, old, data)
-    return _integer(builder, action, element, old, data)
+    return integer_result(builder, action, element, old, data)
 
 
-def _integer(builder: ir.IRBuilder, action: str, element: str, old: Any, data: Any) -> Any:
+def integer_result(builder: ir.IRBuilder, action: str, element: str, old: Any, data: Any) -> Any:
+    """The new value of memory after an integer operation of `element`, from old value and data."""
     one, zero = old.type(1), old.type(0)
     compare = builder.icmp_signed if element.startswith("i") else builder.icmp_unsigned
     if action == "inc":

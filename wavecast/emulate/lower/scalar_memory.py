@@ -1,4 +1,4 @@
-"""Scalar memory: loads and stores of one to sixteen dwords for the whole wave, and clocks."""
+"""Scalar memory: loads, stores and atomics for the whole wave, and clocks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import buffers, hardware, state
 from wavecast.emulate.lower.addresses import is_known
+from wavecast.emulate.lower.atomics import integer_result
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
@@ -48,6 +49,9 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         address = builder.and_(address, I64(~3 & _ALL_ONES))
     emitter.listener.scalar_access(instruction, address, memory.bytes)
     _check(emitter, instruction, address, I64(memory.bytes))
+    if memory.kind is MemoryKind.ATOMIC:
+        _atomic(emitter, instruction, address)
+        return
     if memory.kind is MemoryKind.STORE:
         for index in range(memory.bytes // 4):
             value = emitter.scalar(_first(data) + index)
@@ -59,6 +63,52 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     for index in range(memory.bytes // 4):
         value = load(builder, _at(emitter, address, index), I32, 4)
         emitter.set_scalar_bits(_first(data) + index, value)
+
+
+def _atomic(emitter: WaveEmitter, instruction: Instruction, address: Any) -> None:
+    """Change memory by an operation of one scalar value; with `glc` its old value is the result.
+
+    A compare-and-swap has the new value in the first half of its data, the expected one in the
+    second. Source: AMD instruction set architecture guides (CDNA2, CDNA3), "Scalar memory".
+    """
+    builder, decoded, memory = emitter.builder, instruction.decoded, instruction.memory
+    assert memory is not None
+    action, wide = decoded.opcode.memory_form.operation, memory.bytes == 8
+    first = _first(decoded.operands[0])
+    element_type = decoded.roles[0].type
+
+    def value(register: int) -> Any:
+        low = emitter.scalar(register)
+        if not wide:
+            return low
+        high = builder.shl(builder.zext(emitter.scalar(register + 1), I64), I64(32))
+        return builder.or_(builder.zext(low, I64), high)
+
+    data = value(first)
+    expected = value(first + memory.bytes // 4) if action == "cmpswap" else None
+    pointer = builder.inttoptr(address, PTR)
+    seen = load(builder, pointer, data.type, memory.bytes)
+    before = builder.block
+    again, done = (builder.append_basic_block(name) for name in ("again", "done"))
+    builder.branch(again)
+    builder.position_at_end(again)
+    old = builder.phi(data.type)
+    old.add_incoming(seen, before)
+    if expected is not None:
+        new = builder.select(builder.icmp_unsigned("==", old, expected), data, old)
+    elif action == "swap":
+        new = data
+    else:
+        new = integer_result(builder, action, element_type, old, data)
+    pair = builder.cmpxchg(pointer, old, new, "seq_cst", "seq_cst")
+    old.add_incoming(builder.extract_value(pair, 0), again)
+    builder.cbranch(builder.extract_value(pair, 1), done, again)
+    builder.position_at_end(done)
+    if not instruction.writes:
+        return
+    emitter.set_scalar_bits(first, builder.trunc(old, I32) if wide else old)
+    if wide:
+        emitter.set_scalar_bits(first + 1, builder.trunc(builder.lshr(old, I64(32)), I32))
 
 
 def _first(operand: Operand) -> int:

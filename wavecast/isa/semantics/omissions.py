@@ -20,7 +20,7 @@ _ROWS: dict[str, tuple[str, ...]] = {
     _STATE: (
         *("s_getreg_b32", "s_setreg_b32", "s_setreg_imm32_b32", "s_get_pc_i64", "s_version"),
         *("s_get_shader_cycles_u64", "s_sendmsg_rtn_b32", "s_sendmsg_rtn_b64"),
-        *("s_get_barrier_state", "s_alloc_vgpr"),
+        *("s_get_barrier_state", "s_alloc_vgpr", "s_setvskip"),
     ),
     _FLOW: (
         *("s_add_pc_i64", "s_rfe_i64", "s_set_pc_i64", "s_swap_pc_i64", "s_call_i64"),

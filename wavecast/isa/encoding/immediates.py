@@ -1,0 +1,197 @@
+"""The texts of 16-bit immediates: counters, hardware registers, messages, delays.
+
+Names of hardware registers and messages are facts of `names.csv`.
+Source: LLVM AMDGPUInstPrinter.cpp, AMDGPUAsmUtils.cpp.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Final
+
+from wavecast.isa.opcode import Opcode, OpcodeFlag, Role
+from wavecast.isa.targets import TARGET_SETS
+
+_DECIMAL_LIMIT: Final = 64
+_INDEXED: Final = ("SRC0", "SRC1", "SRC2", "DST")
+_DELAYS: Final = (
+    "",
+    *(f"VALU_DEP_{n}" for n in range(1, 5)),
+    *(f"TRANS32_DEP_{n}" for n in range(1, 4)),
+    "FMA_ACCUM_CYCLE_1",
+    *(f"SALU_CYCLE_{n}" for n in range(1, 4)),
+)
+_SKIPS: Final = ("", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4")
+_ALU_COUNTERS: Final = (
+    ("depctr_hold_cnt", 7, 1),
+    ("depctr_sa_sdst", 0, 1),
+    ("depctr_va_vdst", 12, 4),
+    ("depctr_va_sdst", 9, 3),
+    ("depctr_va_ssrc", 8, 1),
+    ("depctr_va_vcc", 1, 1),
+    ("depctr_vm_vsrc", 2, 3),
+)
+"""Name, first bit and width of the counters of `s_wait_alu`, in printed order."""
+_ALU_UNUSED: Final = 0x60
+_LANES: Final = 32
+_SWIZZLE_QUAD, _SWIZZLE_QUAD_MASK = 0x8000, 0xFF00
+_SWIZZLE_FFT, _SWIZZLE_ROTATE = 0xE000, 0xC000
+
+
+@cache
+def names(what: str, target: str) -> dict[int, str]:
+    """The numbers and names of `hwreg`, `msg`, `gs_op` or `sys_op` on a target."""
+    text = (resources.files("wavecast.isa.encoding") / "names.csv").read_text(encoding="utf-8")
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return {
+        int(row["number"]): row["name"]
+        for row in csv.DictReader(lines)
+        if row["what"] == what
+        and any(target in TARGET_SETS[item] for item in row["targets"].split())
+    }
+
+
+def hexadecimal(value: int) -> str:
+    return f"{value:#x}"
+
+
+def decimal(value: int) -> str:
+    """Small counts as LLVM prints them: decimal up to 64, hexadecimal above."""
+    return str(value) if value <= _DECIMAL_LIMIT else f"{value:#x}"
+
+
+def plain_decimal(value: int) -> str:
+    return str(value)
+
+
+def waits(row: Opcode) -> Callable[[int], str]:
+    """`vmcnt(0) lgkmcnt(0)`: the counters that the immediate of `s_waitcnt` waits for."""
+    order = {"vmcnt": 0, "expcnt": 1, "lgkmcnt": 2}
+    fields = sorted(row.waits, key=lambda field: order[field.counter])
+
+    def text(value: int) -> str:
+        counts = [(field, field.value(value)) for field in fields]
+        found = [f"{field.counter}({n})" for field, n in counts if n != field.ones]
+        return " ".join(found or [f"{field.counter}({n})" for field, n in counts])
+
+    return text
+
+
+def alu_waits(value: int) -> str:
+    """`depctr_va_vdst(0)`: the counters of `s_wait_alu` that are not at their largest value."""
+    if value & _ALU_UNUSED:
+        return hexadecimal(value)
+    counts = [(name, value >> low & (1 << width) - 1, width) for name, low, width in _ALU_COUNTERS]
+    waited = [f"{name}({n})" for name, n, width in counts if n != (1 << width) - 1]
+    return " ".join(waited or [f"{name}({n})" for name, n, _ in counts])
+
+
+def delays(value: int) -> str:
+    """`instid0(VALU_DEP_1) | instskip(NEXT) | instid1(SALU_CYCLE_1)`."""
+    first, skip, second = value & 15, value >> 4 & 7, value >> 7 & 15
+    if first >= len(_DELAYS) or second >= len(_DELAYS) or skip >= len(_SKIPS):
+        return hexadecimal(value)
+    found = []
+    if first:
+        found.append(f"instid0({_DELAYS[first]})")
+    if skip:
+        found.append(f"instskip({_SKIPS[skip]})")
+    if second:
+        found.append(f"instid1({_DELAYS[second]})")
+    return " | ".join(found) or "0"
+
+
+def hardware_register(target: str) -> Callable[[int], str]:
+    """`hwreg(HW_REG_MODE, 0, 4)`: register, first bit, width."""
+    known = names("hwreg", target)
+
+    def text(value: int) -> str:
+        number, offset, size = value & 63, value >> 6 & 31, (value >> 11 & 31) + 1
+        name = known.get(number, str(number))
+        return f"hwreg({name})" if (offset, size) == (0, 32) else f"hwreg({name}, {offset}, {size})"
+
+    return text
+
+
+def message(target: str) -> Callable[[int], str]:
+    """`sendmsg(MSG_GS, GS_OP_EMIT, 0)`: a message with its operation."""
+    known, streams, system = (names(what, target) for what in ("msg", "gs_op", "sys_op"))
+    bits = 4 if streams else 8
+
+    def text(value: int) -> str:
+        number = value & (1 << bits) - 1
+        name, operation, stream = known.get(number), value >> bits & 7, value >> 8 & 3
+        if name is None:
+            return str(value)
+        if not streams:
+            return f"sendmsg({name})" if value == number else str(value)
+        if name in ("MSG_GS", "MSG_GS_DONE"):
+            if (
+                operation not in streams
+                or value >> 10
+                or value >> 6 & 3
+                or (not operation and stream)
+            ):
+                return str(value)
+            word = streams[operation]
+            return f"sendmsg({name}, {word}, {stream})" if operation else f"sendmsg({name}, {word})"
+        if name == "MSG_SYSMSG":
+            if operation not in system or value >> 7:
+                return str(value)
+            return f"sendmsg({name}, {system[operation]})"
+        return f"sendmsg({name})" if value == number else str(value)
+
+    return text
+
+
+def indexed(value: int) -> str:
+    """`gpr_idx(SRC0,DST)`: the operands that VGPR indexing applies to."""
+    return f"gpr_idx({','.join(name for bit, name in enumerate(_INDEXED) if value >> bit & 1)})"
+
+
+def swizzle(value: int) -> str:
+    """The offset of `ds_swizzle_b32` as a pattern."""
+    if not value:
+        return ""
+    if value & _SWIZZLE_QUAD_MASK == _SWIZZLE_QUAD:
+        return f" offset:swizzle(QUAD_PERM,{','.join(str(value >> 2 * n & 3) for n in range(4))})"
+    if value >= _SWIZZLE_FFT and value <= _SWIZZLE_FFT + _LANES - 1:
+        return f" offset:swizzle(FFT,{value & 31})"
+    if _SWIZZLE_ROTATE <= value < _SWIZZLE_FFT and not value & 0x1800 | value & 0x1F:
+        return f" offset:swizzle(ROTATE,{value >> 10 & 1},{value >> 5 & 31})"
+    if value & 0x8000:
+        return f" offset:{value}"
+    and_mask, or_mask, xor_mask = value & 31, value >> 5 & 31, value >> 10 & 31
+    if (and_mask, or_mask) == (31, 0) and xor_mask.bit_count() == 1:
+        return f" offset:swizzle(SWAP,{xor_mask})"
+    if xor_mask and (and_mask, or_mask) == (31, 0) and xor_mask & xor_mask + 1 == 0:
+        return f" offset:swizzle(REVERSE,{xor_mask + 1})"
+    group = _LANES - and_mask
+    if not xor_mask and group & group - 1 == 0 and group > 1 and or_mask < group:
+        return f" offset:swizzle(BROADCAST,{group},{or_mask})"
+    signs = []
+    for bit in range(4, -1, -1):
+        keep, put, flip = and_mask >> bit & 1, or_mask >> bit & 1, xor_mask >> bit & 1
+        zero, one = put ^ flip, (keep | put) ^ flip
+        signs.append({(0, 1): "p", (1, 0): "i", (0, 0): "0", (1, 1): "1"}[zero, one])
+    return f' offset:swizzle(BITMASK_PERM,"{"".join(signs)}")'
+
+
+def program_immediate(row: Opcode, words: frozenset[str], target: str) -> Callable[[int], str]:
+    """How the 16-bit immediate of a SOPP row is printed."""
+    if row.waits and any(field.optional for field in row.waits):
+        return waits(row)
+    if OpcodeFlag.WAIT_ALU in row.flags:
+        return alu_waits
+    if row.role is Role.MESSAGE:
+        return message(target)
+    if OpcodeFlag.INDEX_MODE in row.flags:
+        return indexed
+    if "delay" in words:
+        return delays
+    if any(role.optional for role in row.operands):
+        return plain_decimal
+    return decimal if "decimal" in words else hexadecimal
