@@ -13,7 +13,8 @@ intervals in `wavecast/systems/residuals.toml`, by how far a prediction is from 
 A group is a model on a chip with an engine; groups count equally. The interval of a distance is
 conformal (`calibration.conformal`): every group is scored by groups at that distance. Coverage is
 that of each model by the intervals from the others. Pairs of runs of equal configurations on two
-chips give the correlation of their errors, for ratios of systems.
+chips give the errors of ratios of systems: their interval, and where too few models were measured
+the correlation of both errors.
 """
 
 from __future__ import annotations
@@ -167,7 +168,9 @@ def report(found: pd.DataFrame) -> None:
                           f"{coverage(part):.0%}"))  # fmt: skip
         columns = [*keys, "runs", "median", "p90", "bias", "in interval"]
         print(pd.DataFrame(lines, columns=columns).to_string(index=False), end="\n\n")
-    print("\n".join(pair_rows(found)))
+    for (metric, kind), part in pairs(found).groupby(["metric", "kind"]):
+        print(f"ratios of {metric}, {kind}: {len(part)} pairs, half {ratio_half(part) or 0:.3f}, "
+              f"in interval {ratio_coverage(part):.0%}")  # fmt: skip
 
 
 def pairs(found: pd.DataFrame) -> pd.DataFrame:
@@ -192,6 +195,29 @@ def correlation(part: pd.DataFrame) -> float:
     return max(0.0, float(both / np.sqrt(squares)))
 
 
+def ratio_half(part: pd.DataFrame) -> float | None:
+    """Half the interval of log(measured / predicted) of a ratio of two systems, from pairs; models
+    count equally, and which system is first does not matter. None with too few models."""
+    apart = part.one - part.two
+    groups = {}
+    for model, own in apart.groupby(part.model):
+        both = np.concatenate([own.to_numpy(), -own.to_numpy()])
+        groups[str(model)] = both, np.ones(len(both))
+    reach = conformal.interval(groups, COVERAGE, LEAST)
+    return None if reach is None else max(-reach[0], reach[1])
+
+
+def ratio_coverage(part: pd.DataFrame) -> float:
+    """Share of pairs whose ratio is in the interval from pairs of the other models; models weigh
+    the same. NaN with too few models."""
+    shares = []
+    for model, own in part.groupby("model"):
+        half = ratio_half(part[part.model != model])
+        if half is not None:
+            shares.append(float(((own.one - own.two).abs() <= half).mean()))
+    return float(np.mean(shares)) if shares else float("nan")
+
+
 def rows_of(found: pd.DataFrame) -> Iterator[str]:
     """The rows of `residuals.toml`."""
     for keys, distances in (
@@ -212,11 +238,12 @@ def rows_of(found: pd.DataFrame) -> Iterator[str]:
 
 
 def pair_rows(found: pd.DataFrame) -> Iterator[str]:
-    """The correlations of `residuals.toml`, where two models or more tell."""
+    """The errors of ratios of `residuals.toml`, where two models or more tell."""
     for (metric, kind), part in pairs(found).groupby(["metric", "kind"]):
         if part.model.nunique() < 2:
             continue
-        yield (f'  ["{metric}", "{kind}", {correlation(part):.2f}, {len(part)}, '
+        half = ratio_half(part) or 0.0
+        yield (f'  ["{metric}", "{kind}", {correlation(part):.2f}, {half:.3f}, {len(part)}, '
                f"{part.model.nunique()}],")  # fmt: skip
 
 
@@ -227,7 +254,8 @@ def write(found: pd.DataFrame) -> None:
         "# `python -m calibration.systems DATA --write`. Columns: metric (output: time per token\n"
         "# of all requests), vendor, engine (empty: all), distance, chips of that distance, low\n"
         "# and high end, runs, models. `pairs`: metric, what two systems have in common,\n"
-        "# correlation of their errors, pairs of runs, models.\n"
+        "# correlation of their errors, half the interval of the log of their ratio (0: too few\n"
+        "# models), pairs of runs, models.\n"
     )
     text = head + "rows = [\n" + "\n".join(rows_of(found)) + "\n]\n"
     text += "pairs = [\n" + "\n".join(pair_rows(found)) + "\n]\n"

@@ -110,6 +110,50 @@ def test_a_training_step_has_the_kernels_of_both_passes() -> None:
 
 
 @pytest.mark.thorough
+def test_libraries_get_the_layouts_that_were_compiled() -> None:
+    """A convolution of a channels-last image, as a vision transformer begins."""
+
+    class Patches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Conv2d(3, 64, 16, 16)
+
+        def forward(self, x):
+            return functional.gelu(self.embed(x).flatten(2).transpose(1, 2))
+
+    (answer,), _ = module_answers(
+        Patches(), torch.empty(2, 3, 64, 64), [system("mi300x")], engine="torch.compile"
+    )
+    assert "aten.convolution" in kinds(answer)
+    assert kinds(answer)[-1] == "generated"
+
+
+@pytest.mark.thorough
+def test_operators_of_a_program_are_recorded_and_not_computed() -> None:
+    ran = []
+
+    @torch.library.custom_op("wavecast_tests::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportInvalidTypeForm]
+        ran.append(x)
+        return 2 * x
+
+    @doubled.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    class Own(nn.Module):
+        def forward(self, x):
+            return doubled(x + 1) * 3
+
+    (answer,), _ = module_answers(
+        Own(), torch.empty(1 << 16), [system("mi300x")], engine="torch.compile"
+    )
+    assert kinds(answer) == ["generated", "wavecast_tests.doubled", "generated"]
+    assert any(note.startswith("wavecast_tests.doubled: only a bound") for note in answer.notes)
+    assert not ran
+
+
+@pytest.mark.thorough
 def test_a_module_that_looks_at_values_is_refused() -> None:
     class Looks(nn.Module):
         def forward(self, x):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast import arch
-from wavecast.systems.intervals import DISTANCES, bracketed, correlation, table
+from wavecast.systems.intervals import DISTANCES, RatioErrors, bracketed, ratio_errors, table
 
 
 def test_the_nearest_runs_count() -> None:
@@ -39,6 +39,8 @@ def test_rows_are_of_known_distances_and_contain_no_error() -> None:
 
 
 def test_errors_of_one_engine_have_more_in_common() -> None:
-    same = correlation("tpot", ("nvidia", "trtllm"), ("nvidia", "trtllm"))
-    assert 0.0 <= same <= 1.0
-    assert correlation("warmth", ("nvidia", "trtllm"), ("amd", "atom")) == 0.0
+    same = ratio_errors("tpot", ("nvidia", "trtllm"), ("nvidia", "trtllm"))
+    apart = ratio_errors("tpot", ("nvidia", "trtllm"), ("amd", "atom"))
+    assert 0.0 <= same.correlation <= 1.0
+    assert 0.0 < same.half < apart.half
+    assert ratio_errors("warmth", ("nvidia", "trtllm"), ("amd", "atom")) == RatioErrors()

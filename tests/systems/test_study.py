@@ -13,7 +13,7 @@ from wavecast.systems.answer import Deployment, answer, loads
 from wavecast.systems.comparison import bound, ratio
 from wavecast.systems.economy import Economy
 from wavecast.systems.findings import LEAST, findings
-from wavecast.systems.intervals import Interval
+from wavecast.systems.intervals import Interval, RatioErrors
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,14 @@ def report():
 
 def test_errors_that_both_systems_share_cancel() -> None:
     top, bottom = Interval(2.0, 1.0, 4.0, ""), Interval(1.0, 0.5, 2.0, "")
-    assert ratio(top, bottom, 1.0).high == pytest.approx(2.0)
-    independent = ratio(top, bottom, 0.0)
+    assert ratio(top, bottom, RatioErrors(1.0)).high == pytest.approx(2.0)
+    independent = ratio(top, bottom, RatioErrors())
     assert math.log(independent.high / 2.0) == pytest.approx(math.sqrt(2) * math.log(2))
-    half = ratio(top, bottom, 0.5)
+    half = ratio(top, bottom, RatioErrors(0.5))
     assert 2.0 < half.high < independent.high
     assert independent.low < half.low < 2.0
+    measured = ratio(top, bottom, RatioErrors(0.5, math.log(1.25)))
+    assert (measured.low, measured.high) == (pytest.approx(1.6), pytest.approx(2.5))
 
 
 def test_systems_are_compared_with_the_first(report) -> None:
@@ -40,7 +42,7 @@ def test_systems_are_compared_with_the_first(report) -> None:
     for one, before in zip(second.servings, first.servings, strict=True):
         rates = (one.serving.output_rate.value, before.serving.output_rate.value)
         assert one.rate_per_gpu.value == pytest.approx(rates[0] / rates[1])
-        alone = ratio(one.serving.output_rate, before.serving.output_rate, 0.0)
+        alone = ratio(one.serving.output_rate, before.serving.output_rate, RatioErrors())
         # Equal where no pair of runs tells what the errors have in common.
         assert alone.low <= one.rate_per_gpu.low < one.rate_per_gpu.high <= alone.high
         assert one.tpot.value == pytest.approx(one.serving.tpot.value / before.serving.tpot.value)

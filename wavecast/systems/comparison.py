@@ -1,8 +1,9 @@
 """One model on several systems: ratios to the first system with intervals, and what bounds each.
 
 A ratio of two predictions errs less than both: what the model of the layers, the engine and the
-load have wrong is in both. With relative errors a and b of two systems, whose correlation was
-measured on runs of equal configurations (`intervals.correlation`), the variance of log(ratio) is
+load have wrong is in both. Its interval comes from the ratios of runs of equal configurations on
+two systems (`intervals.ratio_errors`). Where too few models were measured so, with relative errors
+a and b of two systems and their correlation in such runs, the variance of log(ratio) is
 
     a² + b² - 2 · correlation · a · b
 
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wavecast.systems.answer import ModelAnswer, ServingAnswer
-from wavecast.systems.intervals import Interval, correlation
+from wavecast.systems.intervals import Interval, RatioErrors, ratio_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,29 +98,31 @@ def _compared(
         return ComparedServing(serving, bound(serving), one, one, one)
     one, other = ((x.system.device.vendor, x.engine.name) for x in (base, answer))
 
-    def common(metric: str) -> float:
-        return correlation(metric, one, other)
+    def errors(metric: str) -> RatioErrors:
+        return ratio_errors(metric, one, other)
 
-    rate = ratio(serving.output_rate, first.output_rate, common("output"))
+    rate = ratio(serving.output_rate, first.output_rate, errors("output"))
     gpus = base.parallel.gpus / answer.parallel.gpus
     return ComparedServing(
         serving,
         bound(serving),
-        ratio(serving.ttft, first.ttft, common("ttft")),
-        ratio(serving.tpot, first.tpot, common("tpot")),
+        ratio(serving.ttft, first.ttft, errors("ttft")),
+        ratio(serving.tpot, first.tpot, errors("tpot")),
         SystemRatio(rate.value * gpus, rate.low * gpus, rate.high * gpus),
     )
 
 
-def ratio(top: Interval, bottom: Interval, correlation: float) -> SystemRatio:
-    """`top` / `bottom` where the errors of both have a correlation."""
+def ratio(top: Interval, bottom: Interval, errors: RatioErrors) -> SystemRatio:
+    """`top` / `bottom`, with the measured errors of such ratios."""
 
     def half(end: float, other: float) -> float:
-        square = end * end + other * other - 2 * correlation * end * other
+        square = end * end + other * other - 2 * errors.correlation * end * other
         return math.sqrt(max(0.0, square))
 
     up = half(math.log(top.high / top.value), math.log(bottom.value / bottom.low))
     down = half(math.log(top.value / top.low), math.log(bottom.high / bottom.value))
+    if errors.half:
+        up = down = errors.half
     value = top.value / bottom.value
     return SystemRatio(value, value * math.exp(-down), value * math.exp(up))
 

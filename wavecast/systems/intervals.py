@@ -3,8 +3,7 @@
 `residuals.toml` has intervals of log(measured / predicted) of times by metric and by how far a
 prediction is from what was measured (`DISTANCES`), written by `python -m calibration.systems DATA
 --write`. Nothing in a prediction is fitted to a model, so its runs are in the residuals only as
-those of one model among several of equal weight. Its `pairs` are correlations of the errors of two
-systems.
+those of one model among several of equal weight. Its `pairs` are errors of ratios of two systems.
 """
 
 from __future__ import annotations
@@ -70,13 +69,24 @@ def bracketed(metric: str, value: float, device: Device, engine: str) -> Interva
     raise LookupError(f"residuals.toml has no row for {metric}")
 
 
-def correlation(metric: str, one: tuple[str, str], other: tuple[str, str]) -> float:
-    """Of the errors of two systems, each (vendor, engine), from runs of equal configurations; 0
-    where there were none."""
+@dataclass(frozen=True, slots=True)
+class RatioErrors:
+    """What runs of equal configurations on two systems tell about a ratio of both: the
+    `correlation` of their errors, and half the interval of log(measured / predicted ratio) where
+    enough models were measured (`half`, else 0)."""
+
+    correlation: float = 0.0
+    half: float = 0.0
+
+
+def ratio_errors(metric: str, one: tuple[str, str], other: tuple[str, str]) -> RatioErrors:
+    """Of two systems, each (vendor, engine); without pairs of runs their errors are taken to be
+    independent."""
     same = "engine" if one[1] == other[1] else "vendor"
     common = same if one[0] == other[0] else "any"
     found = _file()["pairs"]
-    return next((row[2] for row in found if row[0] == metric and row[1] == common), 0.0)
+    known = (RatioErrors(*row[2:4]) for row in found if row[:2] == [metric, common])
+    return next(known, RatioErrors())
 
 
 @cache
@@ -94,4 +104,4 @@ def _file() -> Mapping[str, list[Any]]:
     return tomllib.loads(text)
 
 
-__all__ = ["DISTANCES", "Interval", "bracketed", "correlation", "table"]
+__all__ = ["DISTANCES", "Interval", "RatioErrors", "bracketed", "ratio_errors", "table"]

@@ -53,6 +53,13 @@ def test_a_run_is_a_case_per_metric() -> None:
     assert pickle.loads(pickle.dumps(op)) == op
 
 
+def test_a_row_without_a_metric_names_the_reason() -> None:
+    nothing = dict.fromkeys(("mean_ttft", "mean_tpot", "median_tpot", "output_throughput"))
+    (case,) = cases(**nothing)
+    assert case.op is None
+    assert case.reason == "the row has neither a latency nor a throughput"
+
+
 def test_more_than_the_gpus_can_compute_is_refused() -> None:
     """416 prompts of 15,000 tokens at once on 2 GPUs, each answered within 7.5 s."""
     impossible = {"model": "Qwen3-32B", "gpu": "B200", "tp": 2.0, "isl": 15000.0, "osl": 500.0,

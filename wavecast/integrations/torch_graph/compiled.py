@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call
-from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
@@ -31,6 +32,8 @@ _SETTINGS: Final = {"triton.autotune_pointwise": False}
 """Of Inductor. To time configurations of every element-wise kernel takes longer than the rest."""
 _READS_VALUES: Final = frozenset({"_local_scalar_dense", "nonzero", "equal", "is_nonzero"})
 """Operators whose result depends on values."""
+_EXECUTED: Final = frozenset({"inductor", "prim", "prims", "profiler", "prims_only"})
+"""Namespaces of what Inductor's own code calls: views of buffers, seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,9 @@ class LaunchRecorder(OperatorRecorder):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         named = dict(kwargs or {})
-        if func.is_view or func.namespace != "aten":
+        if func.namespace in _EXECUTED:
+            return func(*args, **named)
+        if func.is_view:
             return super().__torch_dispatch__(func, types, args, named)
         if func.overloadpacket.__name__ in _READS_VALUES:
             raise CaptureError(f"{func} looks at values, which the tensors do not have")
@@ -149,11 +154,11 @@ def _uncomputed(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> A
     written = mutated(func, args, named)
     if written:
         return written[0] if len(func._schema.returns) == 1 else tuple(written)
-    metas, by_name = tree_map_only(torch.Tensor, lambda one: one.to("meta"), (args, dict(named)))
-    if "device" in by_name:
-        by_name["device"] = torch.device("meta")
-    return tree_map(lambda one: _empty(one) if isinstance(one, torch.Tensor) else one,
-                    func(*metas, **by_name))  # fmt: skip
+    # Compilation asks the same mode for layouts.
+    with FakeTensorMode():
+        fakes, by_name = tree_map_only(torch.Tensor, _empty, (args, dict(named)))
+        made = func(*fakes, **by_name)
+    return tree_map_only(torch.Tensor, _empty, made)
 
 
 def _empty(tensor: torch.Tensor) -> torch.Tensor:

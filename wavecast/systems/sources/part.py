@@ -96,7 +96,7 @@ class GeneratedKernel(Op):
         raise Unpredictable(f"{self.name} has no prediction from its code")
 
     def __str__(self) -> str:
-        return f"{self.read:,.0f} bytes read, {self.written:,.0f} written"
+        return f"{self.read + self.written:,.0f} bytes of its arguments"
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,8 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
         )
         if value > 0:
             found[metric] = 1 / value if metric == "output" else value * 1e-3, statistic
-    model, device, reason, deployment, load = "", "", "", None, None
+    model, device, deployment, load = "", "", None, None
+    reason = "" if found else "the row has neither a latency nor a throughput"
     try:
         device = arch.load(str(row["gpu"])).id
         model = known_model(str(row["model"]))
