@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +14,9 @@ from wavecast.emulate.check.report import Kind, Report
 torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
 gluon: Any = pytest.importorskip("triton.experimental.gluon", reason="needs Gluon")
 
-from triton.experimental.gluon import language as gl  # noqa: E402
+gl: Any = pytest.importorskip("triton.experimental.gluon.language")
+
+from triton.experimental.gluon.language import constexpr  # noqa: E402
 
 from wavecast.integrations.triton import shared_allocations  # noqa: E402
 
@@ -29,12 +31,12 @@ def filled(buffers, value, n):
 
 
 @gluon.jit
-def rings(x, out, stores, loads, LANES: gl.constexpr, PADDED: gl.constexpr):
-    flat: gl.constexpr = gl.BlockedLayout([1], [LANES], [4], [0])
-    wide: gl.constexpr = gl.BlockedLayout([1, 4], [LANES // 8, 8], [4, 1], [1, 0])
-    shared: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, order=[0])
-    padded: gl.constexpr = gl.PaddedSharedLayout.with_identity_for([[64, 4]], [64, 32], [1, 0])
-    square: gl.constexpr = gl.SwizzledSharedLayout(4, 1, 8, order=[1, 0])
+def rings(x, out, stores, loads, LANES: constexpr, PADDED: constexpr):
+    flat: constexpr = gl.BlockedLayout([1], [LANES], [4], [0])
+    wide: constexpr = gl.BlockedLayout([1, 4], [LANES // 8, 8], [4, 1], [1, 0])
+    shared: constexpr = gl.SwizzledSharedLayout(1, 1, 1, order=[0])
+    padded: constexpr = gl.PaddedSharedLayout.with_identity_for([[64, 4]], [64, 32], [1, 0])
+    square: constexpr = gl.SwizzledSharedLayout(4, 1, 8, order=[1, 0])
     offs = gl.arange(0, 256, layout=flat)
     value = gl.load(x + offs)
     first = gl.allocate_shared_memory(gl.float32, [2, 256], shared)
@@ -61,7 +63,7 @@ def rings(x, out, stores, loads, LANES: gl.constexpr, PADDED: gl.constexpr):
 
 
 def line_of(marked: int) -> int:
-    lines = inspect.getsource(inspect.getmodule(line_of)).splitlines()
+    lines = Path(__file__).read_text().splitlines()
     return [number for number, line in enumerate(lines, 1) if line.endswith("# PLANTED")][marked]
 
 

@@ -51,7 +51,7 @@ def _allocated(text: str, kernel: Any) -> str:
     from triton._C.libtriton import amd, ir
     from triton.compiler import make_backend
 
-    backend = make_backend(kernel.metadata.target)
+    backend: Any = make_backend(kernel.metadata.target)
     options = backend.parse_options(kernel.metadata._asdict())
     context = ir.context()
     ir.load_dialects(context)
