@@ -46,18 +46,11 @@ launch(2000)
     assert any("assert_close" in note for note in found.notes)
 
 
-def test_a_script_that_raises_keeps_what_it_launched(script, tmp_path, monkeypatch):
+def test_targets_end_on_their_own(script, tmp_path, monkeypatch):
+    """A script that crashes for one target and raises for another: launches before that are kept,
+    and nothing is stored in the cache."""
     monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("WAVECAST_CAPTURE_CACHE", "1")
-    path = script("launch(1000)\nraise ValueError('no such model')\n")
-    found = capture_script(path, [], [GFX942], quiet=True, caching="use")
-    assert not list(DiskCache().entries("captures"))
-    assert len(found.launches["gfx942"]) == 1
-    line = len(path.read_text().splitlines())
-    assert any(f"ValueError: no such model (script.py:{line})" in note for note in found.notes)
-
-
-def test_a_crash_in_one_target_is_that_targets_alone(script):
     path = script(
         """
 launch(1000)
@@ -65,16 +58,23 @@ if torch.version.hip:
     import ctypes
     ctypes.string_at(0)
 launch(500)
+raise ValueError("no such model")
 """
     )
-    found = capture_script(path, [], [GFX942, SM_90], quiet=True)
+    found = capture_script(path, [], [GFX942, SM_90], quiet=True, caching="use")
+    assert not list(DiskCache().entries("captures"))
     assert [len(found.launches[target]) for target in ("gfx942", "sm_90")] == [1, 2]
     assert any("SIGSEGV (script.py:" in note and "gfx942" in note for note in found.notes)
+    line = len(path.read_text().splitlines())
+    raised = f"for sm_90: ValueError: no such model (script.py:{line})"
+    assert any(raised in note for note in found.notes)
 
 
-def test_a_kernel_that_does_not_compile_is_skipped_and_named(script):
+def test_a_kernel_that_does_not_compile_and_a_run_that_does_not_end(script):
     path = script(
         """
+import time
+
 @triton.jit
 def refused(x_ptr):
     tl.static_assert(False, "never on any GPU")
@@ -82,20 +82,15 @@ def refused(x_ptr):
 
 refused[(1,)](torch.empty(1, device="cuda"))
 launch(1000)
+time.sleep(600)
 """
     )
-    found = capture_script(path, [], [GFX942], quiet=True)
+    found = capture_script(path, [], [GFX942], quiet=True, timeout=8)
     assert [item.code.kernel for item in found.launches["gfx942"]] == ["add"]
     (failure,) = found.failures
     assert (failure.kernel, failure.target, failure.stage) == ("refused", "gfx942", "compile")
     assert "never on any GPU" in failure.message
     assert f"{path}:" in failure.message
-
-
-def test_time_limit_keeps_what_was_launched(script):
-    path = script("import time\nlaunch(1000)\ntime.sleep(600)\n")
-    found = capture_script(path, [], [GFX942], quiet=True, timeout=8)
-    assert len(found.launches["gfx942"]) == 1
     assert any("stopped after 8 s" in note for note in found.notes)
 
 

@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 from tests.targets import thorough_beyond
+from tests.warm_python import run_module
 
 pytestmark = pytest.mark.torch
 
@@ -112,21 +113,13 @@ def suite(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Exit code and output of pytest in a process of its own, with no plugin but ours."""
+    """Exit code and output of pytest in another process, with no plugin but ours."""
     plugins = ("-p", "wavecast.integrations.pytest.plugin")
     if "-n2" in arguments:
         plugins += ("-p", "xdist")
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment.pop("PYTEST_XDIST_WORKER_COUNT", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *plugins, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
+    return run_module("pytest", *plugins, *arguments, folder=folder, environment=environment)
 
 
 def test_without_the_option_nothing_happens(suite: Path) -> None:
@@ -157,7 +150,7 @@ def test_kernels_are_executed_and_failures_are_the_user_s(
     assert "wavecast: gfx942 (AMD Instinct MI300X), host threads: 1" in out
     assert "wavecast: 4 launches executed on gfx942; 1 test unsupported" in out
     assert "assert [2.0, 2.0, 2.0, 2.0] == [3, 3, 3, 3]" in out
-    assert "ExecutionError: add: workgroup" in out
+    assert "AddressFault: add: workgroup" in out
     assert "Unsupported: formatted: cannot execute 'buffer_load_format_x" in out
     assert "driver.py" not in out, "a failure ends at the user's launch"
 

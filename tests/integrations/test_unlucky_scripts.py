@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tests.targets import thorough_beyond
 from tests.waiting import until
 from wavecast.errors import CaptureError, NothingAnalysed
 from wavecast.integrations.triton import capture_script
+from wavecast.integrations.triton.program import ending, run_as_main
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
@@ -61,18 +63,30 @@ def test_an_empty_grid_is_why_nothing_was_launched(script, grid: str):
         capture_script(path, [], [GFX942], quiet=True)
 
 
+@pytest.fixture
+def _as_main(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `run_as_main` replaces is put back."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.mark.usefixtures("_as_main")
 def test_a_source_that_is_not_utf8_says_so(tmp_path):
     path = tmp_path / "script.py"
     path.write_bytes(b"print(1)\n\n# caf\xe9\n")
-    with pytest.raises(CaptureError, match=r"SyntaxError: .*not utf-8 text.*script.py:3"):
-        capture_script(path, [], [GFX942], quiet=True)
+    with pytest.raises(SyntaxError) as caught:
+        run_as_main(path, [])
+    said = ending(caught.value, path)
+    assert said is not None
+    assert re.search(r"SyntaxError: .*not utf-8 text.*script.py:3", said)
 
 
+@pytest.mark.usefixtures("_as_main")
 def test_a_source_may_state_another_encoding(tmp_path):
     path = tmp_path / "script.py"
     path.write_bytes(b"# -*- coding: latin-1 -*-\nassert len('caf\xe9') == 4\n")
-    with pytest.raises(NothingAnalysed):
-        capture_script(path, [], [GFX942], quiet=True)
+    run_as_main(path, [])
 
 
 @pytest.mark.parametrize("method", thorough_beyond(["spawn"], ["spawn", "forkserver", "fork"]))

@@ -48,10 +48,12 @@ class Checking:
         try:
             yield
         except AddressFault as error:
-            if self.reports is None or not self.reports.has_access(error.kernel, error.instruction):
+            cause = error.__cause__  # of one that names the GPU too
+            fault = cause if isinstance(cause, AddressFault) else error
+            if self.reports is None or not self.reports.has_access(fault.kernel, fault.instruction):
                 raise
             raise ExecutionError(
-                f"{error.kernel}: the launch ended at the access out of bounds that is reported"
+                f"{fault.kernel}: the launch ended at the access out of bounds that is reported"
             ) from error
         finally:
             if self.reports is not None:

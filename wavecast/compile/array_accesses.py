@@ -8,7 +8,7 @@ location, column included.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,21 +37,25 @@ class ArrayBytes:
     end: int
 
 
-class ArrayAccesses:
-    """Which arrays of an address space the accesses of a function may touch.
+class LocatedAccesses:
+    """Which arrays the accesses at a source location may touch."""
 
-    `variable` gives the array of a name or a constant address (`%4`, `@name`, `getelementptr …`),
-    None where it is not known.
-    """
-
-    def __init__(
-        self, function: IrFunction, space: int, variable: Callable[[str], ArrayBytes | None]
-    ) -> None:
+    def __init__(self) -> None:
         self._by_column: dict[tuple[MemoryKind, Position], set[ArrayBytes] | None] = {}
         self._by_line: dict[tuple[MemoryKind, Position], set[ArrayBytes] | None] = {}
-        roots = _Roots(function.definitions, space, variable)
-        for what, position in function.located():
-            self._note(what, roots, position)
+
+    def note(
+        self, kinds: Iterable[MemoryKind], position: Position, touched: set[ArrayBytes] | None
+    ) -> None:
+        """Add an access that becomes one of `kinds` and touches some arrays, None for any."""
+        for kind in kinds:
+            for known, key in (
+                (self._by_column, position),
+                (self._by_line, without_columns(position)),
+            ):
+                before = known.get((kind, key), set())
+                both = None if before is None or touched is None else before | touched
+                known[kind, key] = both
 
     def of(self, instruction: Instruction) -> tuple[ArrayBytes, ...]:
         """The arrays an instruction may touch, by their first byte; none where it is not known."""
@@ -65,7 +69,23 @@ class ArrayAccesses:
             found = self._by_line.get((memory.kind, without_columns(position)))
         return tuple(sorted(found)) if found else ()
 
-    def _note(self, what: str, roots: _Roots, position: Position) -> None:
+
+class ArrayAccesses(LocatedAccesses):
+    """Which arrays of an address space the accesses of a function may touch.
+
+    `variable` gives the array of a name or a constant address (`%4`, `@name`, `getelementptr …`),
+    None where it is not known.
+    """
+
+    def __init__(
+        self, function: IrFunction, space: int, variable: Callable[[str], ArrayBytes | None]
+    ) -> None:
+        super().__init__()
+        roots = _Roots(function.definitions, space, variable)
+        for what, position in function.located():
+            self._add(what, roots, position)
+
+    def _add(self, what: str, roots: _Roots, position: Position) -> None:
         """Add an access of the IR; what passes pointers on is none."""
         named = list(operands(what, roots.space))
         if not named or what.startswith(_NO_ACCESSES):
@@ -74,14 +94,7 @@ class ArrayAccesses:
         for operand in named:
             found = roots.of(operand)
             touched = None if touched is None or found is None else touched | found
-        for kind in kinds_of(what):
-            for known, key in (
-                (self._by_column, position),
-                (self._by_line, without_columns(position)),
-            ):
-                before = known.get((kind, key), set())
-                both = None if before is None or touched is None else before | touched
-                known[kind, key] = both
+        self.note(kinds_of(what), position, touched)
 
 
 class _Roots:
@@ -142,4 +155,4 @@ def operands(text: str, space: int) -> Iterator[str]:
         at = max(end, found + len(pointer))
 
 
-__all__ = ["CONSTANT", "UNLIMITED", "ArrayAccesses", "ArrayBytes", "operands"]
+__all__ = ["CONSTANT", "UNLIMITED", "ArrayAccesses", "ArrayBytes", "LocatedAccesses", "operands"]

@@ -42,10 +42,13 @@ class ExecutionError(WavecastError):
 
 
 class AddressFault(ExecutionError):
-    """Instruction `instruction` of `kernel` touches memory that the launch does not have."""
+    """Instruction `instruction` of `kernel` (-1 and "" where that is not known) touches memory that
+    the launch does not have."""
 
-    def __init__(self, message: str, kernel: str, instruction: int) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, hint: str = "", kernel: str = "", instruction: int = -1
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.kernel, self.instruction = kernel, instruction
 
 

@@ -324,9 +324,10 @@ class Resident:
             else:
                 ranges = [(first, end) for first, end in self.grid.ranges[1:].tolist()]
                 kernel = self.grid.native.kernel
-                index = instruction.index
-                what += fault.describe(kernel, self.grid.launch, index, address, ranges)
-                return AddressFault(text + what, kernel.program.name, index)
+                what += fault.describe(kernel, self.grid.launch, instruction.index, address, ranges)
+                return AddressFault(
+                    text + what, kernel=kernel.program.name, instruction=instruction.index
+                )
         elif status == state.ENDLESS:
             what = (
                 f"the loop of {instruction.decoded.text!r} runs longer than allowed: "

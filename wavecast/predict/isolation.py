@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from wavecast import processes
-from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
 from wavecast.errors import (
     CompileError,
     InputError,
@@ -27,8 +27,8 @@ from wavecast.predict.plain import packed, unpacked
 _ERRORS: Final[dict[str, type[WavecastError]]] = {
     error.__name__: error
     for error in (
-        CompileError, ExecutionError, InputError, LaunchError, MissingFact, MissingTool,
-        Unsupported, UsageError,
+        AddressFault, CompileError, ExecutionError, InputError, LaunchError, MissingFact,
+        MissingTool, Unsupported, UsageError,
     )
 }  # fmt: skip
 """Errors that come back as themselves; others as a WavecastError with the same message."""

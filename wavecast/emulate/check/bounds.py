@@ -3,8 +3,8 @@
 An address beyond the end of one tensor may lie in another one, where plain execution accepts it.
 Addresses are traced to kernel arguments in the code (`analyze.values.roots`); an access whose
 address comes from memory, or cannot be traced, may touch everything. Which array of LDS an access
-is made for is known where LLVM IR is (`compile.lds_arrays`), and so are private arrays in scratch
-(`compile.private_arrays`).
+is made for is known where LLVM IR is (`compile.lds_arrays`), or for Gluon where its allocations are
+(`compile.shared_allocations`), and so are private arrays in scratch (`compile.private_arrays`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import numpy as np
 from wavecast.analyze.values.pointers import Pointers
 from wavecast.analyze.values.roots import roots
 from wavecast.analyze.values.slices import slices
+from wavecast.compile.array_accesses import ArrayBytes
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.lds_arrays import LdsAccesses
 from wavecast.compile.private_arrays import PrivateAccesses
+from wavecast.compile.shared_allocations import SharedAccesses, is_gluon
 from wavecast.compile.volatile_accesses import VolatileAccesses
 from wavecast.emulate.check.scratch_accesses import may_access_scratch
 from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor
@@ -52,6 +54,10 @@ def sources(kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
 def arrays_of(kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterval, ...]]:
     """Instruction that accesses LDS or scratch -> the bytes of the arrays its address is made from
     (none: not known)."""
+    if is_gluon(code):
+        shared = SharedAccesses(code)
+        allocations = {i.index: shared.of(i) for i in kernel.program.instructions}
+        return _intervals_of(allocations)
     text, frame = code.stages.get("llir", ""), code.stages.get("frame", "")
     if code.origin != "hip" or not isinstance(text, str) or not isinstance(frame, str):
         return {}
@@ -61,6 +67,12 @@ def arrays_of(kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterv
         i.index: private.of(i) if may_access_scratch(kernel, i.decoded) else lds.of(i)
         for i in kernel.program.instructions
     }
+    return _intervals_of(arrays)
+
+
+def _intervals_of(
+    arrays: Mapping[int, Sequence[ArrayBytes]],
+) -> dict[int, tuple[AddressInterval, ...]]:
     return {
         index: tuple((array.first, array.end) for array in found)
         for index, found in arrays.items()

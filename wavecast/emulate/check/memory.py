@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check import clocks, global_access, log, shadow_global, shadow_lds
+from wavecast.emulate.check import (
+    clocks,
+    global_access,
+    lds_order,
+    lds_records,
+    log,
+    shadow_global,
+    shadow_lds,
+)
 from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
 from wavecast.emulate.check.counters import DS, LOAD, STORE, WAVES, Counters, issues
 from wavecast.emulate.check.order import EVENT
@@ -144,12 +152,12 @@ class MemoryChecks(Observer):
         lds = ""
         if mode in ("local", "flat"):
             lds += COMPARES if self._compares else ""
-            lds += shadow_lds.FILLED if self._filled else ""
+            lds += lds_order.FILLED if self._filled else ""
         if mode == "local":
-            polls = shadow_lds.POLLS if instruction.index in self.found.polls else ""
+            polls = lds_order.POLLS if instruction.index in self.found.polls else ""
             if polls and self.counters.waits:
-                polls += shadow_lds.WAITS
-            return lds + polls + (shadow_lds.POLLED if self.found.polls else "")
+                polls += lds_order.WAITS
+            return lds + polls + (lds_order.POLLED if self.found.polls else "")
         atomicity = self.found.atomicity[instruction.index]
         traits = str(int(atomicity))
         if STORE in issues(instruction, self.counters.target):
@@ -288,7 +296,7 @@ def _clear(emitter: WaveEmitter) -> None:
 
     word = partial(context_word, builder, emitter.context)
     dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
-    for index, words in ((log.LDS_WRITES, 1), (log.LDS_READS, shadow_lds.READ_WORDS)):
+    for index, words in ((log.LDS_WRITES, 1), (log.LDS_READS, lds_records.READ_WORDS)):
         size = builder.mul(dwords, I64(8 * words))
         builder.call(function, [word(index, PTR), ir.IntType(8)(0), size, I1(0)])
 

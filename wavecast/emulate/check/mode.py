@@ -23,6 +23,7 @@ from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.intermediate import intermediate_reports
 from wavecast.emulate.check.lacks import MIXED, Lack, Unordered, explanation
 from wavecast.emulate.check.launch_clocks import Clocks
+from wavecast.emulate.check.lds_records import READ_WORDS
 from wavecast.emulate.check.log import CheckRecord, Log
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.numbers import NumberChecks
@@ -33,7 +34,6 @@ from wavecast.emulate.check.reach import ReachChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.scratch_shadow import ScratchChecks
-from wavecast.emulate.check.shadow_lds import READ_WORDS
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.tensors import AddressInterval, tensors_of
 from wavecast.emulate.check.written_bytes import WrittenBytes

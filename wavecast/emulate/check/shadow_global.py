@@ -3,7 +3,7 @@
 Ranges no instruction of the kernel may store to have no records. The shadow function of an access:
 quickly recorded where no access conflicts (`global_quick.py`), else compared with the records
 (`global_races.py`), then told to the clocks (`global_releases.py`). Accesses that also touch LDS
-use its records (`shadow_lds.py`).
+use its records (`lds_records.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def build(out: Outlined) -> None:
             first = builder.lshr(inset, I64(2))
             with (
                 builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True),
-                builder.if_then(builder.not_(into_lds.quick(inset, first)), likely=False),
+                builder.if_then(builder.not_(into_lds.quick.record(inset, first)), likely=False),
             ):
                 for index in range(out.access.dwords):
                     into_lds.touch(lane, builder.add(first, I64(index)), I64(0xF), I1(1))

@@ -18,7 +18,7 @@ from wavecast.compile.triton import Slot, code_object, scratch_offsets, segment_
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.trace.result import Trace
-from wavecast.errors import UsageError
+from wavecast.errors import CompileError, UsageError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.imported import PALLAS, when_imported
 from wavecast.integrations.patching import Patches
@@ -27,6 +27,7 @@ from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.launches import build_launch, pack
 from wavecast.integrations.triton.reach import makes_pointers, reachable
+from wavecast.integrations.triton.shared_allocations import with_allocations
 from wavecast.integrations.triton.timers import PredictedTimers
 from wavecast.kernels import gpu
 from wavecast.patterns import regex
@@ -160,6 +161,8 @@ class ExecutingHooks:
             import triton
 
             code = code_object(kernel, triton.__version__)
+            if self.emulator.mode is not None:
+                code = self._with_allocations(code, kernel)
             found = LoadedKernel(
                 kernel,
                 code,
@@ -170,6 +173,14 @@ class ExecutingHooks:
             )
             self._loaded[id(kernel)] = found
         return found
+
+    def _with_allocations(self, code: CodeObject, kernel: Any) -> CodeObject:
+        """The code with what checks compare accesses of shared memory with."""
+        try:
+            return with_allocations(code, kernel)
+        except CompileError as error:
+            self.notes[error.message] = None
+            return code
 
     def _with_scratch(
         self, kernel: Any, loaded: LoadedKernel, data: bytes
