@@ -23,7 +23,7 @@ def work(job):
     os.chdir(job["folder"])
     os.environ.clear()
     os.environ.update(job["environment"])
-    for number, name in enumerate(("/dev/null", job["output"], job["output"])):
+    for number, name in enumerate(("/dev/null", *job["outputs"])):
         flags = os.O_RDWR | os.O_APPEND if number else os.O_RDONLY
         os.dup2(os.open(name, flags), number)
     sys.stdin, sys.stdout, sys.stderr = (
@@ -56,22 +56,23 @@ for line in sys.stdin:
 
 def run_module(
     *command: str, folder: Path, environment: Mapping[str, str] | None = None
-) -> tuple[int, str]:
-    """Exit code and output (both streams) of `python -m` with these arguments in a folder."""
+) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of `python -m` with these arguments in a
+    folder."""
     server = _server(os.getpid())
     assert server.stdin is not None
     assert server.stdout is not None
-    with tempfile.NamedTemporaryFile() as output:
+    with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
         job = {
             "command": command,
             "environment": dict(os.environ if environment is None else environment),
             "folder": str(folder),
-            "output": output.name,
+            "outputs": (out.name, err.name),
         }
         server.stdin.write(f"{json.dumps(job)}\n")
         server.stdin.flush()
         code = int(server.stdout.readline())
-        return code, output.read().decode()
+        return code, out.read().decode(), err.read().decode()
 
 
 @cache

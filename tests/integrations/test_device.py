@@ -16,6 +16,7 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
+from tests.warm_python import run_module  # noqa: E402
 from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 from wavecast.integrations.triton import run_script  # noqa: E402
@@ -213,10 +214,10 @@ if "five" in sys.argv:
 )
 def test_run(script, word: str, code: int, stdout: str, stderr: str) -> None:
     path: Path = script(BODY)
-    command = [sys.executable, "-m", "wavecast", "run", str(path), "--arch", "gfx1100", "--", word]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (code, stdout), done.stderr
-    assert re.search(stderr, done.stderr)
+    command = ("wavecast", "run", str(path), "--arch", "gfx1100", "--", word)
+    ended, out, err = run_module(*command, folder=path.parent)
+    assert (ended, out) == (code, stdout), err
+    assert re.search(stderr, err)
 
 
 @pytest.mark.parametrize("text", [b"def (:\n", b"\xdd\xff\n", b"#\n\xff\n"])

@@ -119,7 +119,10 @@ def run(folder: Path, *arguments: str) -> tuple[int, str]:
         plugins += ("-p", "xdist")
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environment.pop("PYTEST_XDIST_WORKER_COUNT", None)
-    return run_module("pytest", *plugins, *arguments, folder=folder, environment=environment)
+    code, out, err = run_module(
+        "pytest", *plugins, *arguments, folder=folder, environment=environment
+    )
+    return code, out + err
 
 
 def test_without_the_option_nothing_happens(suite: Path) -> None:
