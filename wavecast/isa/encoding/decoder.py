@@ -59,14 +59,14 @@ class MachineDecoder:
         self._traits = traits(self.target)
         self._by_top: dict[int, tuple[Format, ...]] = {}
 
-    def decode(self, word: int, available: int = MOST_WORDS) -> Decoding | None:
+    def decode(self, word: int, available: int = MOST_WORDS, upper: int = 0) -> Decoding | None:
         """The instruction at the start of `word`, which has `available` words; None for other
         bits."""
         for shape in self._candidates(word >> 16 & 0xFFFF):
             if shape.words > available or not shape.has(word):
                 continue
             try:
-                found = self._decode(shape, word, available)
+                found = self._decode(shape, word, available, upper)
             except Undecodable:
                 continue
             if found is not None:
@@ -84,9 +84,9 @@ class MachineDecoder:
             self._by_top[top] = found
         return found
 
-    def _decode(self, shape: Format, word: int, available: int) -> Decoding | None:
+    def _decode(self, shape: Format, word: int, available: int, upper: int) -> Decoding | None:
         if "opx" in shape.fields:
-            return self._pair(shape, word, available)
+            return self._pair(shape, word, available, upper)
         rows = self._rows.get((shape.name, shape.fields["op"].of(word)))
         if rows is None:
             return None
@@ -95,7 +95,7 @@ class MachineDecoder:
         if words > available:
             return None
         found = plan(self.target, self.wave_lanes, shape, row, following)
-        text = found.text(word)
+        text = found.text(word, upper)
         if LITERAL in text:
             value = word >> 32 * (words - 1) & 0xFFFFFFFF
             text = text.replace(LITERAL, _literal_text(value, not _has_immediate(row)))
@@ -104,7 +104,7 @@ class MachineDecoder:
             text = text.replace(LITERAL64, f"{value:#x}")
         return Decoding(text, words, row, _branch(row, word))
 
-    def _pair(self, shape: Format, word: int, available: int) -> Decoding | None:
+    def _pair(self, shape: Format, word: int, available: int, upper: int) -> Decoding | None:
         """A VOPD pair: two operations that issue together."""
         halves, rows = [], []
         for half in ("x", "y"):
@@ -113,7 +113,7 @@ class MachineDecoder:
                 return None
             rows.append(found[0])
             made = pair_plan(self.target, self.wave_lanes, shape, found[0], half)
-            halves.append(made.text(word))
+            halves.append(made.text(word, upper))
         text, words = " :: ".join(halves), shape.words
         if LITERAL in text:
             words += 1

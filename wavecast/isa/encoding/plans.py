@@ -6,6 +6,7 @@ the instruction, the wave size). It is made once; printing an instruction is a f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -69,12 +70,52 @@ class TextPlan:
     operands: tuple[Part, ...]
     modifiers: Part | None
     row: EncodedRow
+    slots: tuple[int, ...]
 
-    def text(self, word: int) -> str:
-        """The instruction; a literal is still `LITERAL`."""
-        shown = [text for part in self.operands if (text := part.text(word))]
+    def text(self, word: int, upper: int = 0) -> str:
+        """The instruction; a literal is still `LITERAL`.
+
+        `upper` has two bits for each of src0, src1, src2 and the destination, which are above the
+        eight bits of their register numbers (gfx1250, `s_set_vgpr_msb`).
+        """
+        if upper:
+            texts = [
+                _with_upper(part.text(word), upper >> 2 * slot & 3)
+                if slot >= 0
+                else part.text(word)
+                for part, slot in zip(self.operands, self.slots, strict=True)
+            ]
+        else:
+            texts = [part.text(word) for part in self.operands]
+        shown = [text for text in texts if text]
         text = f"{self.mnemonic} {', '.join(shown)}" if shown else self.mnemonic
         return text + self.modifiers.text(word) if self.modifiers is not None else text
+
+
+_REGISTERS = re.compile(r"\bv(?:(\d+)|\[(\d+):(\d+)\])")
+
+
+def _with_upper(text: str, upper: int) -> str:
+    """A register with its complete number behind it, `v0 /*v256*/`, as LLVM prints it."""
+    if not upper:
+        return text
+
+    def complete(found: re.Match[str]) -> str:
+        numbers = [int(number) + 256 * upper for number in found.groups() if number is not None]
+        whole = f"v{numbers[0]}" if len(numbers) == 1 else f"v[{numbers[0]}:{numbers[1]}]"
+        return f"{found[0]} /*{whole}*/"
+
+    return _REGISTERS.sub(complete, text, count=1)
+
+
+_SLOTS = {
+    **dict.fromkeys(("src0", "srcx0", "srcy0", "addr", "vaddr", "scale0"), 0),
+    **dict.fromkeys(("src1", "vsrcx1", "vsrcy1", "data0", "data", "scale1"), 1),
+    **dict.fromkeys(("src2", "vsrcx2", "vsrcy2", "data1"), 2),
+    **dict.fromkeys(("vdst", "vdstx", "vdsty", "vdata"), 3),
+}
+"""Field -> position of its bits in the immediate of `s_set_vgpr_msb`.
+Source: LLVM AMDGPUBaseInfo.cpp, getVGPRLoweringOperandTables."""
 
 
 class _Builder:
@@ -113,7 +154,21 @@ class _Builder:
         trailing = Part(tuple(gathers), texts) if gathers else None
         if trailing is None and (constant := texts[0]):
             trailing = _constant(constant)
-        return TextPlan(mnemonic, tuple(parts), trailing, encoded)
+        return TextPlan(mnemonic, tuple(parts), trailing, encoded, self._slots(parts))
+
+    def _slots(self, parts: Sequence[Part]) -> tuple[int, ...]:
+        """For each operand the position of its upper bits, -1 for one without any."""
+        by_bit = {f.low: _SLOTS[name] for name, f in self.fields.items() if name in _SLOTS}
+        if self.behind is not None:
+            by_bit[self.behind.fields["src0"].low + self.base] = 0
+        if self.fields.get("src1") and self.row.form == "VOP2" and self._multiplies_by_literal():
+            by_bit[self.fields["src1"].low] = 2
+        return tuple(by_bit.get(part.gathers[0][0], -1) if part.gathers else -1 for part in parts)
+
+    def _multiplies_by_literal(self) -> bool:
+        """Whether the literal is the second factor, so that the register behind it is src2."""
+        roles = self.row.operands
+        return len(roles) == 4 and roles[2].kind is OperandKind.IMMEDIATE
 
     # Fields to parts
 
@@ -650,7 +705,8 @@ class _Builder:
         trailing = None
         if "bitop3" in self.encoded.words:
             trailing = _part(Texts(modifiers.BITOP3.text), fields[f"vsrc{half}2"])
-        return TextPlan(self.row.mnemonics[self.target], tuple(parts), trailing, self.encoded)
+        mnemonic = self.row.mnemonics[self.target]
+        return TextPlan(mnemonic, tuple(parts), trailing, self.encoded, self._slots(parts))
 
     def _pair_destination(self, half: str, dwords: int) -> Part:
         fields = self.fields

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wavecast.isa.encoding.decoder import MOST_WORDS, Decoding, machine_decoder
+from wavecast.isa.opcode import OpcodeFlag
 
 _WORD = 4
 
@@ -57,7 +58,25 @@ class CodeReader:
                 index, odd = divmod(target - address, _WORD)
                 if not odd and 0 <= index < len(words) and index not in found:
                     pending.append(index)
-        return _without_overlap([found[index] for index in sorted(found)])
+        return self._completed(_without_overlap([found[index] for index in sorted(found)]), words)
+
+    def _completed(self, items: list[Placed], words: list[int]) -> list[Placed]:
+        """With complete numbers of registers behind `s_set_vgpr_msb`, which selects their upper
+        bits for all that follows."""
+        upper, completed = 0, []
+        for item in items:
+            decoding = item.decoding
+            if decoding is not None and upper and OpcodeFlag.VGPR_MSB not in decoding.row.row.flags:
+                first = (item.address - items[0].address) // _WORD
+                value = 0
+                for shift, word in enumerate(words[first : first + decoding.words]):
+                    value |= word << 32 * shift
+                again = self._decoder.decode(value, decoding.words, upper)
+                item = Placed(item.address, again, item.word)
+            elif decoding is not None and OpcodeFlag.VGPR_MSB in decoding.row.row.flags:
+                upper = item.word & 0xFF
+            completed.append(item)
+        return completed
 
     def _walk(
         self, words: list[int], position: int, address: int, found: dict[int, Placed]

@@ -1,0 +1,58 @@
+"""Sections of machine code: labels, data, bits without a meaning, upper bits of registers."""
+
+from __future__ import annotations
+
+import struct
+
+from wavecast.isa.encoding.stream import CodeReader, Placed
+
+BRANCH_OVER_TWO = 0xBF820002
+END = 0xBF810000
+MOVE = 0x7E020302
+
+
+def _read(target: str, *words: int, lanes: int = 64, address: int = 0x100) -> list[Placed]:
+    return CodeReader(target, lanes).read(struct.pack(f"<{len(words)}I", *words), address)
+
+
+def _texts(items: list[Placed]) -> list[str]:
+    return [item.decoding.text if item.decoding is not None else "data" for item in items]
+
+
+def test_targets_of_branches_come_from_the_encoding() -> None:
+    items = _read("gfx942", BRANCH_OVER_TWO, MOVE, MOVE, END)
+    assert items[0].target == 0x10C
+    assert _texts(items)[1:] == ["v_mov_b32_e32 v1, v2", "v_mov_b32_e32 v1, v2", "s_endpgm"]
+
+
+def test_data_in_code_does_not_hide_the_instruction_behind_it() -> None:
+    """The second word of data looks like the first of a long instruction."""
+    unknown, first_of_two = 0xFFFFFFFF, 0xD3CD0000
+    items = _read("gfx942", BRANCH_OVER_TWO, unknown, first_of_two, MOVE, END)
+    assert _texts(items) == ["s_branch 2", "data", "data", "v_mov_b32_e32 v1, v2", "s_endpgm"]
+    assert [item.address for item in items] == [0x100, 0x104, 0x108, 0x10C, 0x110]
+
+
+def test_bits_without_a_meaning_are_ignored() -> None:
+    plain = _read("gfx1151", 0xD73C0002, 0x00020084, lanes=32)
+    marked = _read("gfx1151", 0xD73C0002, 0x02020084, lanes=32)
+    assert _texts(plain) == _texts(marked) == ["v_lshlrev_b64 v[2:3], 4, v[0:1]"]
+
+
+def test_a_literal_with_the_value_of_an_inline_constant_is_marked() -> None:
+    assert _texts(_read("gfx942", 0x820FFF0F, 0xFFFFFFFF)) == [
+        "s_addc_u32 s15, s15, lit(0xffffffff)"
+    ]
+
+
+def test_upper_bits_of_registers_are_those_of_the_mode() -> None:
+    items = _read("gfx1250", MOVE, 0xBF860041, MOVE, 0xBF860000, MOVE, lanes=32)
+    assert _texts(items)[::2] == [
+        "v_mov_b32_e32 v1, v2",
+        "v_mov_b32_e32 v1 /*v257*/, v2 /*v258*/",
+        "v_mov_b32_e32 v1, v2",
+    ]
+
+
+def test_a_truncated_instruction_is_data() -> None:
+    assert _texts(_read("gfx942", MOVE, 0xD3CD0000)) == ["v_mov_b32_e32 v1, v2", "data"]
