@@ -183,6 +183,7 @@ def test_names_in_a_file_cannot_become_elements_of_the_page(
         (["{file}", "--on", "nochip"], "unknown device 'nochip'"),
         (["{file}", "--what-if", "nothing"], "is not a change of a profile"),
         (["{file}", "--against", "missing.json"], "no such file"),
+        (["{file}", "--model", "nomodel"], "unknown model 'nomodel'"),
         (["{file}", "--code", "missing.hip"], "no such file: missing.hip"),
         (["{file}", "--arg", "n=3"], "--arg, --grid and --block are for kernels"),
     ],
