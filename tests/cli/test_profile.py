@@ -44,6 +44,30 @@ def test_the_text_fits_the_terminal(
 
 
 @pytest.mark.torch
+def test_at_80_columns_names_and_reasons_are_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "pmc.csv"
+    counters = {"TCC_HIT_sum": 90, "TCC_MISS_sum": 10, "SQ_INSTS_VALU": 64, "SQ_WAVES": 8,
+                "SQ_LDS_BANK_CONFLICT": 1, "SQ_LDS_IDX_ACTIVE": 4}  # fmt: skip
+    values = ",".join(map(str, counters.values()))
+    table.write_text(
+        f"Kernel_Name,Start_Timestamp,End_Timestamp,{','.join(counters)}\n"
+        f"a_long_name_of_a_kernel,1000,9000,{values}\nanother_kernel,9000,9500,{values}\n"
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = call(capsys, "profile", str(table), "--device", "mi300x")
+    assert code == 0
+    figures = "L2 hit 90%, LDS conflicts 25%, vector instructions of a wave 8"
+    assert f"a_long_name_of_a_kernel {figures}" in " ".join(out.split())
+    assert out.count("names and grids") == 1
+    assert "2 rows without a prediction: the calls that launched" in " ".join(out.split())
+    assert "80 % interval" not in out
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "80 % interval" in call(capsys, "profile", str(table), "--device", "mi300x")[1]
+
+
+@pytest.mark.torch
 def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(_trace(tmp_path / "t.json"))
     code, out, _ = call(capsys, "profile", file, "--on", "mi355x", "--format", "json")
@@ -183,6 +207,7 @@ def test_names_in_a_file_cannot_become_elements_of_the_page(
         (["{file}", "--on", "nochip"], "unknown device 'nochip'"),
         (["{file}", "--what-if", "nothing"], "is not a change of a profile"),
         (["{file}", "--against", "missing.json"], "no such file"),
+        (["{file}", "--model", "nomodel"], "unknown model 'nomodel'"),
         (["{file}", "--code", "missing.hip"], "no such file: missing.hip"),
         (["{file}", "--arg", "n=3"], "--arg, --grid and --block are for kernels"),
     ],

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
               help="Changes of the run: \"attention=flash3; batch*2; graphs\".")  # fmt: skip
 @click.option("--against", type=click.Path(path_type=Path), metavar="FILE",
               help="Compare with another profile by operator and module.")  # fmt: skip
+@click.option("--model", default="", metavar="CONFIG",
+              help="The model that ran (config.json, name): sizes in graphs.")  # fmt: skip
 @click.option("--code", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
               help="Explain the kernels in a script, HIP file or code object.")  # fmt: skip
 @click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
@@ -71,6 +73,7 @@ def command(
     on: str,
     what_if: str,
     against: Path | None,
+    model: str,
     code: tuple[Path, ...],
     arguments: tuple[str, ...],
     grid: tuple[int, int, int] | None,
@@ -106,7 +109,7 @@ def command(
         raise UsageError("--arg, --grid and --block are for kernels of code files (--code)")
     given = {name: Planned(value) for name, value in map(named_value, arguments)}
     plan = Plan("", grid, block, 0, given)
-    answers = profiles(path, device, chips, what_if, arch_files, code, plan)
+    answers = profiles(path, device, chips, what_if, arch_files, code, model, plan)
     comparison = None
     if against:
         others = profiles(against, device, arch_files=arch_files)

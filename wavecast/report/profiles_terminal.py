@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _ROWS: Final = {"brief": 5, "normal": 12, "full": 1 << 30}
 _NANO: Final = 1e-9
+_WIDE: Final = 100
+"""Columns of a terminal below which intervals and limiters of operators are left out."""
 _UNKNOWN: Final = "(not known)"
 
 
@@ -187,20 +190,21 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
 
 
 def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
-    """Figures of hardware counters, next to the least bytes where operators are predicted."""
+    """Figures of hardware counters over all launches of a kernel, a paragraph per kernel."""
     profile = answer.profile
     counted = {number: one.figures() for number, one in by_kernel(profile).items()}
     counted = {number: figures for number, figures in counted.items() if figures}
     if not counted:
         return
-    shown = [one for one in known_figures() if any(one.name in f for f in counted.values())]
-    columns = [(one.name, "right") for one in shown]
-    table = _table(*columns, ("kernel", "left"))
+    console.print(Text("\n  counters of all launches", "bold"))
     for number, figures in list(counted.items())[:rows]:
-        cells = [profiles_code.figure_text(one.unit, figures.get(one.name)) for one in shown]
-        table.add_row(*cells, safe(_shortened(short(profile.kernels[number].name), 80)))
-    console.print()
-    console.print(table)
+        console.print(Text(f"  {safe(_shortened(short(profile.kernels[number].name), 100))}"))
+        shown = (
+            f"{one.name} {profiles_code.figure_text(one.unit, figures[one.name])}"
+            for one in known_figures()
+            if one.name in figures
+        )
+        console.print(Padding(Text(", ".join(shown), "dim"), (0, 0, 0, 4)))
 
 
 def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
@@ -212,32 +216,40 @@ def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
 
 
 def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None:
+    wide = console.width >= _WIDE
     table = _table(
         ("  measured", "right"),
         ("predicted", "right"),
         ("ratio", "right"),
-        ("80 % interval", "right"),
+        *((("80 % interval", "right"),) if wide else ()),
         ("calls", "right"),
-        ("limited by", "left"),
+        *((("limited by", "left"),) if wide else ()),
         ("operator", "left"),
     )
+    reasons: dict[str, int] = {}
     for one in predicted.operators[:rows]:
-        name = f"{one.name} {_shortened(one.sizes, 48)}"
-        if one.why_not:
-            why = Text(f"{safe(name)}: {safe(one.why_not)}", style="dim")
-            table.add_row(units.seconds(one.measured), "–", "–", "–", f"{one.count:,}", "", why)
-            continue
+        known = not one.why_not
+        name = Text(safe(f"{one.name} {_shortened(one.sizes, 48)}"), "" if known else "dim")
+        interval = f"{units.seconds(one.low)}–{units.seconds(one.high)}" if known else "–"
+        if not known:
+            reasons[one.why_not] = reasons.get(one.why_not, 0) + 1
         table.add_row(
             units.seconds(one.measured),
-            units.seconds(one.predicted),
-            Text(f"{one.measured / one.predicted:.2f}", style="" if one.in_interval else "yellow"),
-            f"{units.seconds(one.low)}–{units.seconds(one.high)}",
+            units.seconds(one.predicted) if known else "–",
+            Text(f"{one.measured / one.predicted:.2f}", style="" if one.in_interval else "yellow")
+            if known
+            else "–",
+            *((interval,) if wide else ()),
             f"{one.count:,}",
-            safe(one.limiter),
-            safe(name),
+            *((safe(one.limiter),) if wide else ()),
+            name,
         )
     console.print(Text(f"\n  measured and predicted on {predicted.device.id}", "bold"))
     console.print(table)
+    for why, number in reasons.items():
+        console.print(
+            Text(f"  {units.plural(number, 'row')} without a prediction: {safe(why)}", "dim")
+        )
     line = f"  {predicted.covered:.0%} of the kernels' time is predicted"
     if math.isfinite(predicted.median_error):
         line += f"; median error of an operator {predicted.median_error:.0%}"

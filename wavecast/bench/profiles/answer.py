@@ -10,6 +10,7 @@ from typing import Final
 from wavecast.arch.device import Device
 from wavecast.arch.select import load
 from wavecast.bench.profiles.calibration import overlaid
+from wavecast.bench.profiles.captured import size_products
 from wavecast.bench.profiles.changes import UNCHANGED, parse
 from wavecast.bench.profiles.chips import chips
 from wavecast.bench.profiles.code import NO_PLAN, ExplainedCode, explained
@@ -75,6 +76,7 @@ def profiles(
     what_if: str = "",
     arch_files: Sequence[Path] = (),
     code: Sequence[Path] = (),
+    model: str = "",
     plan: Plan = NO_PLAN,
 ) -> list[ProfileAnswer]:
     """The profile of a file, or those of the ranks in a folder.
@@ -82,7 +84,8 @@ def profiles(
     `device` names the chip where the file does not; `on` are chips to predict the run on, with the
     changes `what_if` (`changes.parse`); without `on` the changes are those of the run on its chip.
     `arch_files` change facts of chips. `code` are scripts and code files that have kernels of the
-    profile; `plan` has the arguments of the kernels in code files, and grid and block where the
+    profile; `model` is the configuration of the model that ran, for sizes of products in replayed
+    graphs; `plan` has the arguments of the kernels in code files, and grid and block where the
     profile has none.
     Raises InputError for a file that cannot be read, UnknownName for a chip, NothingAnalysed where
     no file has a kernel, MissingTool for `on` or `what_if` without PyTorch, UsageError for them
@@ -94,7 +97,7 @@ def profiles(
     notes: list[str] = []
     for file, profile in read_ranks(path):
         if len(profile.launches):
-            answer = _answer(file, profile, chip, others, what_if, arch_files)
+            answer = _answer(file, profile, chip, others, what_if, arch_files, model)
             answers.append(_explained(answer, code, plan, arch_files))
         else:
             notes += profile.notes
@@ -136,32 +139,42 @@ def _answer(
     others: Sequence[Device],
     what_if: str,
     arch_files: Sequence[Path],
+    model: str,
 ) -> ProfileAnswer:
-    known: dict[int, str] = {}
-    target = next(filter(None, (kernel_target(k.name) for k in profile.kernels.values)), "")
-    adopt(profile)
-    notes = list(profile.notes)
-    summary = summarise(profile)
-    for device in summary.devices:
-        given = profile.devices.get(device.device)
-        candidates = [] if chip or given is None else [c.id for c in chips(given, target)]
-        if chip or len(candidates) == 1:
-            known[device.device] = chip or candidates[0]
-        elif candidates:
-            names = ", ".join(candidates)
-            notes.append(f"device {device.device} is one of {names}: --device names it")
-        else:
-            notes.append(f"the file does not name the chip of device {device.device}: use --device")
+    known, unknown = _chips(profile, chip)
     chips_used = set(known.values())
-    answer = ProfileAnswer(path, profile, summary, known, tuple(notes))
-    if len(chips_used) == 1:
-        return _predicted(answer, load(chips_used.pop(), arch_files), others, what_if)
-    if others or what_if:
+    device = load(chips_used.pop(), arch_files) if len(chips_used) == 1 else None
+    if model and device is not None:
+        size_products(profile, model, device)
+    adopt(profile)
+    notes = (*profile.notes, *unknown)
+    answer = ProfileAnswer(path, profile, summarise(profile), known, notes)
+    if device is not None:
+        return _predicted(answer, device, others, what_if)
+    if others or what_if or model:
         raise UsageError(
             f"{path}: the chip is not known" if not known else f"{path}: devices are not alike",
             hint="--device names the chip",
         )
     return answer
+
+
+def _chips(profile: Profile, chip: str) -> tuple[dict[int, str], list[str]]:
+    """(id of the chip of every device that is known, what is not known)."""
+    known: dict[int, str] = {}
+    notes = []
+    target = next(filter(None, (kernel_target(k.name) for k in profile.kernels.values)), "")
+    for device in sorted({*profile.launches.device, *profile.copies.device}):
+        given = profile.devices.get(device)
+        candidates = [] if chip or given is None else [c.id for c in chips(given, target)]
+        if chip or len(candidates) == 1:
+            known[device] = chip or candidates[0]
+        elif candidates:
+            names = ", ".join(candidates)
+            notes.append(f"device {device} is one of {names}: --device names it")
+        else:
+            notes.append(f"the file does not name the chip of device {device}: use --device")
+    return known, notes
 
 
 def _predicted(

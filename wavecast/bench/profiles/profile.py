@@ -127,12 +127,6 @@ def _column() -> array[int]:
     return array("q")
 
 
-def _check_times(start: int, duration: int) -> None:
-    """Raises ValueError for times that no run has, TypeError for what is not a number."""
-    if not (-_LATEST < start < _LATEST and 0 <= duration < _LATEST):
-        raise ValueError(f"start {start}, duration {duration}")
-
-
 @dataclass(slots=True)
 class Activities:
     """What devices did: a value per activity in every column, in the order of the file.
@@ -161,7 +155,8 @@ class Activities:
         """Append an activity; its operator is not known yet. Raises ValueError, and appends
         nothing, for values that no run has."""
         try:
-            _check_times(start, duration)
+            if not (-_LATEST < start < _LATEST and 0 <= duration < _LATEST):
+                raise ValueError(f"start {start}, duration {duration}")
             self.device.append(device)
             self.stream.append(stream)
             self.start.append(start)
@@ -200,7 +195,8 @@ class HostCalls:
         """Append a call; its parent and its module are not known yet. Raises ValueError, and
         appends nothing, for values that no run has."""
         try:
-            _check_times(start, duration)
+            if not (-_LATEST < start < _LATEST and 0 <= duration < _LATEST):
+                raise ValueError(f"start {start}, duration {duration}")
             self.thread.append(thread)
             self.start.append(start)
             self.duration.append(duration)

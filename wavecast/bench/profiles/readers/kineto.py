@@ -6,7 +6,7 @@ On ROCm a device number is that of the agent, and grid and block are present fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import IO, Any, Final
 
@@ -16,6 +16,7 @@ from wavecast.bench.profiles.json_stream import ArrayReader
 from wavecast.bench.profiles.nesting import nest
 from wavecast.bench.profiles.profile import (
     NONE,
+    Activities,
     Profile,
     ProfiledDevice,
     ProfiledKernel,
@@ -95,11 +96,7 @@ def read(stream: IO[bytes]) -> Profile:
     decoder = msgspec.json.Decoder(list[_Event])
     collect = _Collector()
     for batch in reader.batches(decoder.decode):
-        for event in batch:
-            try:
-                collect.add(event)
-            except ValueError:
-                collect.profile.damaged += 1
+        collect.add_all(batch)
     profile = collect.profile
     profile.damaged += reader.damaged
     _header(profile, reader.rest)
@@ -135,21 +132,37 @@ class _Collector:
         self.without_times = 0
         self._threads: dict[tuple[object, object], int] = {}
         self._streams: dict[object, int] = {}
-        self._ops: dict[tuple[bytes, ...], int] = {}
+        self._ops: dict[tuple[str, tuple[bytes, ...]], int] = {}
         self._kernels: dict[tuple[object, ...], int] = {}
+        self._handlers: dict[str | None, Callable[[_Event], None] | None] = {None: None}
 
-    def add(self, event: _Event) -> None:
-        if event.ph != "X" or event.cat is None:
-            return
-        category = event.cat.lower()
-        if category in _KERNELS or category in _COPIES:
-            self._activity(event, category in _KERNELS)
-        elif category in _OPS:
-            self._op(event)
-        elif category in _CALLS:
-            self._call(event)
-        elif category == "python_function" and event.name.startswith(_MODULE):
-            self._module(event)
+    def add_all(self, events: Iterable[_Event]) -> None:
+        """Those of categories that are known; those that cannot be read are counted."""
+        handlers = self._handlers
+        for event in events:
+            if event.ph != "X":
+                continue
+            category = event.cat
+            if category not in handlers:
+                handlers[category] = self._handler((category or "").lower())
+            handler = handlers[category]
+            if handler is None:
+                continue
+            try:
+                handler(event)
+            except ValueError:
+                self.profile.damaged += 1
+
+    def _handler(self, category: str) -> Callable[[_Event], None] | None:
+        if category in _KERNELS:
+            return self._kernel
+        if category in _COPIES:
+            return self._copy
+        if category in _OPS:
+            return self._op
+        if category in _CALLS:
+            return self._call
+        return self._module if category == "python_function" else None
 
     def _times(self, event: _Event) -> tuple[int, int] | None:
         if event.ts is None or event.dur is None or event.dur < 0:
@@ -157,18 +170,21 @@ class _Collector:
             return None
         return round(event.ts * 1000), round(event.dur * 1000)
 
-    def _activity(self, event: _Event, kernel: bool) -> None:
+    def _copy(self, event: _Event) -> None:
+        number = self.profile.copy_names.number(event.name)
+        self._activity(event, self.profile.copies, number)
+
+    def _activity(self, event: _Event, activities: Activities, number: int) -> None:
         times = self._times(event)
         if times is None:
             return
-        given, profile = event.args or _NO_ARGUMENTS, self.profile
+        given = event.args or _NO_ARGUMENTS
         device = _number(given.device if given.device is not None else event.pid)
         stream = self._stream(given.stream if given.stream is not None else event.tid)
-        correlation = given.correlation or NONE
-        if not kernel:
-            number = profile.copy_names.number(event.name)
-            profile.copies.add(number, device, stream, *times, correlation)
-            return
+        activities.add(number, device, stream, *times, given.correlation or NONE)
+
+    def _kernel(self, event: _Event) -> None:
+        given = event.args or _NO_ARGUMENTS
         grid, block = tuple(given.grid or ()), tuple(given.block or ())
         key_of_kernel = (event.name, grid, block, given.registers, given.shared)
         number = self._kernels.get(key_of_kernel)
@@ -180,24 +196,19 @@ class _Collector:
                 registers=int(given.registers or 0),
                 lds_bytes=int(given.shared or 0),
             )
-            number = self._kernels[key_of_kernel] = profile.kernels.number(info)
-        profile.launches.add(number, device, stream, *times, correlation)
+            number = self._kernels[key_of_kernel] = self.profile.kernels.number(info)
+        self._activity(event, self.profile.launches, number)
 
     def _op(self, event: _Event) -> None:
         times = self._times(event)
         if times is None:
             return
         given = event.args or _NO_ARGUMENTS
-        key: tuple[bytes, ...] = (
-            event.name.encode(),
-            bytes(given.sizes),
-            bytes(given.dtypes),
-            bytes(given.strides),
-            bytes(given.values),
-        )
+        raw = (bytes(given.sizes), bytes(given.dtypes), bytes(given.strides), bytes(given.values))
+        key = (event.name, raw)
         number = self._ops.get(key)
         if number is None:
-            texts = (text.decode("utf-8", "replace") for text in key[1:])
+            texts = (text.decode("utf-8", "replace") for text in raw)
             number = self._ops[key] = self.profile.op_infos.number(ProfiledOp(event.name, *texts))
         self.profile.ops.add(number, self._thread(event), *times)
 
@@ -211,6 +222,8 @@ class _Collector:
         profile.calls.add(number, self._thread(event), *times, correlation)
 
     def _module(self, event: _Event) -> None:
+        if not event.name.startswith(_MODULE):
+            return
         times = self._times(event)
         if times is None:
             return
