@@ -4,12 +4,14 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 
 from wavecast.errors import MissingTool, UnknownName, UsageError
 from wavecast.kernels.operator import Operator
 
 _own: dict[str, Operator] = {}
 _added: dict[str, Operator] = {}
+_sorted: dict[str, Operator] = {}
 _families: dict[str, str] = {}
 _listeners: list[Callable[[Operator], None]] = []
 
@@ -19,7 +21,11 @@ def operators() -> Mapping[str, Operator]:
 
     Raises MissingTool without PyTorch or Triton.
     """
-    return dict(sorted({**own(), **_added}.items()))
+    if not _own:
+        _load()
+    if not _sorted:  # calls of operators look them up
+        _sorted.update(sorted({**_own, **_added}.items()))
+    return MappingProxyType(_sorted)
 
 
 def own() -> Mapping[str, Operator]:
@@ -49,6 +55,7 @@ def register(added: Operator) -> Operator:
     if added.name in operators():
         raise UsageError(f"there is an operator called {added.name} already")
     _added[added.name] = added
+    _sorted.clear()
     for listener in _listeners:
         listener(added)
     return added

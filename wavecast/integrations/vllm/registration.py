@@ -5,22 +5,37 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from vllm.model_executor.custom_op import op_registry_oot
+from vllm.model_executor.kernels import linear as registry
+from vllm.platforms import current_platform
 from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
-from wavecast.integrations.vllm import experts, layers, linear
+from wavecast.integrations.vllm import experts, layers, linear, quantised
 
-_ATTENTION = "wavecast.integrations.vllm.attention.WavecastAttentionBackend"
+_ATTENTION: Final = "wavecast.integrations.vllm.attention.WavecastAttentionBackend"
 
 
 def register() -> None:
-    """Register the attention backend as CUSTOM, and a layer for each of vLLM's that the library
-    covers. A second call does nothing."""
+    """Register the attention backend as CUSTOM, a layer for each of vLLM's that the library covers,
+    and kernels of quantised linear layers as the first of this platform. A second call does
+    nothing."""
     register_backend(AttentionBackendEnum.CUSTOM, _ATTENTION)
-    for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS):
+    for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS):
         base = layer.__mro__[1]
         if base.__name__ not in op_registry_oot:
             base.register_oot(layer)
+    tables: dict[str, dict[Any, list[type[Any]]]] = {
+        "fp8": registry._POSSIBLE_FP8_KERNELS,
+        "fp8_block": registry._POSSIBLE_FP8_BLOCK_KERNELS,
+        "int8": registry._POSSIBLE_INT8_KERNELS,
+        "mp": registry._POSSIBLE_KERNELS,
+    }
+    for name, kernel in quantised.KERNELS.items():
+        known = tables[name].setdefault(current_platform._enum, [])
+        if kernel not in known:  # vLLM's own function appends: others would be chosen first
+            known.insert(0, kernel)
 
 
 __all__ = ["register"]
