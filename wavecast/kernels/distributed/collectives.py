@@ -1,7 +1,7 @@
 """Collectives of a rank: `wavecast.ops.distributed`.
 
 Every rank of a group calls the same functions in the same order, each with its own `RankGroup`, on
-the stream of its own GPU. Calls return when they are launched.
+the current stream of its GPU. Calls return when they are launched.
 """
 
 from __future__ import annotations

@@ -2,9 +2,12 @@
 
 Every rank has a pad of int32 signals, BLOCKS x (world x WAVES), padded to a power of two.
 Wave w of program p on rank r stores the epoch to `[p, r, w]` of every peer's pad, as a release of
-system scope: a release covers the stores of its own wave, and a barrier of gfx9 does not wait for
-those of others. Programs then wait until every signal of their row has reached the epoch.
+system scope: a release covers the stores of the wave that releases, and a barrier of gfx9 does not
+wait for those of others. Programs then wait until every signal of their row has reached the epoch.
 """
+
+# pyright: reportGeneralTypeIssues=false, reportAssignmentType=false
+# pyright: reportArgumentType=false, reportOperatorIssue=false
 
 from typing import Final
 
