@@ -10,6 +10,8 @@ Every function is `torch.ops.wavecast.<name>` as well, with autograd, gradients 
 plain PyTorch), `torch.func` but for its forward mode, and `torch.compile`. Importing this module
 defines them. `names()` lists them, `register` adds one of your own (docs/adding-an-op.md).
 
+`distributed` has collectives over the GPUs of a node (docs/multi-gpu.md).
+
 Whole models: `replace(model)` gives modules another forward, `substituted()` answers PyTorch's
 functions while a block runs, and `inductor_pass()` rewrites what `torch.compile` is about to
 compile. Each tells what it did. `predicted(model, inputs)` tells what `replace` would change;
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from wavecast.integrations.torch import library
 from wavecast.integrations.torch.mode import substituted
 from wavecast.integrations.torch.verify import verify
+from wavecast.kernels.distributed import collectives as distributed
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.registry import operator, operators, register
 
@@ -106,6 +109,7 @@ __all__ = [
     "Gradient",
     "Operator",
     "Tolerance",
+    "distributed",
     "inductor_pass",
     "names",
     "operator",

@@ -28,6 +28,7 @@ from wavecast.emulate.resident import (
     DEFAULT_BUDGET,
     NONE_LEFT,
     QUANTUM,
+    SHARED_QUANTUM,
     LaunchGrid,
     Resident,
 )
@@ -48,6 +49,9 @@ _ROUNDS = 16
 """Rounds without any change after which a host thread counts as stuck."""
 _LINES = 4
 """Positions of waves that the message of a deadlock lists, of each GPU."""
+_EAGER_ROUNDS = 2
+"""Rounds without any change after which workgroups that wait for other GPUs leave the host."""
+_LONGEST_PAUSE = 0.016
 _PAUSE = 0.0005
 """Seconds a stuck host thread sleeps while others are at work."""
 
@@ -109,7 +113,8 @@ def run(
         watch.workgroups if watch is not None else order.groups if order is not None else None,
         cut,
         order.waves if order is not None else None,
-        (watch.quantum if watch is not None else None) or QUANTUM,
+        (watch.quantum if watch is not None else None)
+        or (QUANTUM if member is None else SHARED_QUANTUM),
     )
     attach = watch.attach if watch is not None else None
     team, shared = Team() if team is None else team, team is not None
@@ -241,9 +246,18 @@ class _Worker:
             waits = self.team.deadlock(id(self), self.epoch, self._waits)
             if waits:
                 raise ExecutionError(self._deadlock(waits))
-        if self.idle >= rounds:
-            self.team.idle(id(self), idle=True)
+        if self.member is not None:
+            self._leave_the_host(len(self.aside) + 1)
+        elif self.idle >= rounds:
             time.sleep(_PAUSE)
+
+    def _leave_the_host(self, residents: int) -> None:
+        """Sleep between rounds in which no workgroup has moved, longer every time."""
+        rounds, rest = divmod(self.idle, residents)
+        if rest or rounds < _EAGER_ROUNDS:
+            return
+        self.team.idle(id(self), idle=True)
+        time.sleep(min(_LONGEST_PAUSE, _PAUSE * 2 ** (rounds - _EAGER_ROUNDS)))
 
     def _moved(self) -> None:
         if self.idle:

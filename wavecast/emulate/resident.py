@@ -35,8 +35,11 @@ SLICE: Final = 1 << 16
 """Instructions a wave executes before the others of its workgroup run."""
 SHORT_SLICE: Final = 1 << 10
 """The same in a workgroup that only waits."""
-_SHORT_QUANTUM: Final = 1 << 12
+_SHORT_QUANTUM: Final = 1 << 9
 """The same of a workgroup that only waits, in loops with barriers."""
+SHARED_QUANTUM: Final = 1 << 17
+"""The most where launches of several GPUs run at once: those that wait leave the host to others. It
+grows from the short one."""
 _STATES: Final = 16
 """States of a workgroup that are compared: one per barrier of a loop that polls."""
 QUANTUM: Final = 1 << 20
@@ -177,7 +180,7 @@ class Resident:
         self._work, self._engine = _scheduler()
         self._seen: dict[int, int] = {}
         """Checksums of scalar registers, and of all state with them."""
-        self._quantum = grid.quantum
+        self._quantum = grid.quantum if grid.quantum == QUANTUM else _SHORT_QUANTUM
         self._progress = MemoryProgress((), 0, 0, 0.0, 0.0)
 
     def run(self) -> int:
@@ -213,7 +216,8 @@ class Resident:
                 del self._seen[next(iter(self._seen))]
             self._seen[seen] = -1
         self.job[_SLICE] = min(SLICE, 4 * int(self.job[_SLICE])) if moved else SHORT_SLICE
-        self._quantum = self.grid.quantum if moved else min(self.grid.quantum, _SHORT_QUANTUM)
+        longer = min(self.grid.quantum, 2 * self._quantum)
+        self._quantum = longer if moved else min(self.grid.quantum, _SHORT_QUANTUM)
         return moved
 
     def stalled(self) -> bool:
@@ -226,7 +230,7 @@ class Resident:
         if used < before.compared:
             before = MemoryProgress((), 0, 0, 0.0, 0.0)
         now, executed = time.thread_time(), used - before.compared
-        counts, slow = self.grid.counts_as_endless, self.grid.quantum < QUANTUM
+        counts, slow = self.grid.counts_as_endless, self.grid.quantum < SHARED_QUANTUM
         due = counts and executed >= min(_LOOK, STALLED // 4)
         due |= slow and executed >= _FEWEST and now - before.compared_time >= _LOOK_SECONDS
         if not due or self._memory_bytes() > _LARGEST:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from wavecast.model.ops.collectives.algorithms import FUNCTIONS
-from wavecast.model.ops.collectives.problem import TIMINGS, Collective, one_node, price
+from wavecast.model.ops.collectives.problem import (
+    TIMINGS,
+    Collective,
+    known_of,
+    one_node,
+    price,
+)
 
-__all__ = ["FUNCTIONS", "TIMINGS", "Collective", "one_node", "price"]
+__all__ = ["FUNCTIONS", "TIMINGS", "Collective", "known_of", "one_node", "price"]

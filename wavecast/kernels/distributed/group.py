@@ -1,0 +1,127 @@
+"""Ranks that share memory: what each of them knows of the others.
+
+A rank has a buffer that peers read and a pad of signals that peers write. The buffer has two halves
+used by alternate calls: a rank that starts call e + 2 has seen the signals of call e + 1 of all
+peers, which these send after their call e has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wavecast.kernels.checks import FLOATS, ArgumentError
+from wavecast.kernels.distributed.signals import pad_size
+
+WAVES: Final = 8
+"""Waves of a program."""
+HALF: Final = 8 << 20
+"""Bytes of a half of a buffer; longer inputs take several launches."""
+_ALIGNED: Final = 256
+_RECENT: Final = 16
+_FIELDS: Final = 5
+CALLS: Final = (
+    *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"),
+    *("all_reduce_rms_norm",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankCall:
+    """What all ranks must agree on in a call: its `option` is the root, or the shots."""
+
+    name: str
+    count: int
+    dtype: torch.dtype
+    option: int = 0
+
+    def __str__(self) -> str:
+        dtype = str(self.dtype).removeprefix("torch.")
+        return f"{self.name} of {self.count} {dtype} (option {self.option})"
+
+
+class CallBoard:
+    """The recent calls of every rank, int64[world, recent, fields]: memory that all ranks share."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = rows
+
+    @staticmethod
+    def shape(world: int) -> tuple[int, int, int]:
+        """The shape of the rows."""
+        return world, _RECENT, _FIELDS
+
+    def post(self, rank: int, number: int, call: RankCall) -> None:
+        """Note a rank's call. Raises ArgumentError if a peer's call of that number is another."""
+        row = (CALLS.index(call.name), call.count, FLOATS.index(call.dtype), call.option, number)
+        slot = number % _RECENT
+        self.rows[rank, slot, : _FIELDS - 1] = row[:-1]
+        self.rows[rank, slot, -1] = number
+        for peer in range(len(self.rows)):
+            other = tuple(self.rows[peer, slot].tolist())
+            if other[-1] == number and other != row:
+                theirs = RankCall(CALLS[other[0]], other[1], FLOATS[other[2]], other[3])
+                raise ArgumentError(
+                    f"collective {number}: rank {rank} calls {call}, rank {peer} {theirs}"
+                )
+
+
+@dataclass(slots=True)
+class RankGroup:
+    """One rank of a group. `buffers` (uint8) and `signals` (int32) are those of all ranks, each on
+    its GPU, `board` is shared by all."""
+
+    rank: int
+    buffers: Sequence[Tensor]
+    signals: Sequence[Tensor]
+    board: CallBoard
+    calls: int = 0
+    launches: int = 0
+    epoch: int = 0
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        return len(self.buffers)
+
+    @property
+    def half(self) -> int:
+        """Bytes that one call may stage."""
+        return self.buffers[0].numel() // 2
+
+    def begin(self, call: RankCall) -> None:
+        """Start a call. Raises ArgumentError if a peer has called something else."""
+        self.board.post(self.rank, self.calls + 1, call)
+        self.calls += 1
+
+    def launch(self, dtype: torch.dtype, epochs: int) -> tuple[list[Tensor], int]:
+        """For one launch: the half of every rank's buffer to use, and its first epoch."""
+        first = self.epoch + 1
+        self.epoch += epochs
+        start = self.launches % 2 * self.half
+        self.launches += 1
+        end = start + self.half
+        return [buffer[start:end].view(dtype) for buffer in self.buffers], first
+
+
+def groups(world: int, half: int = HALF) -> list[RankGroup]:
+    """A group of the GPUs 0 to `world` - 1 of this process, one element per rank.
+
+    Raises ArgumentError for fewer than two ranks.
+    """
+    if world < 2:
+        raise ArgumentError(f"a group of {world}: collectives need two ranks or more")
+    board = CallBoard(np.zeros(CallBoard.shape(world), np.int64))
+    size = -(-half // _ALIGNED) * _ALIGNED
+    buffers = [torch.zeros(2 * size, dtype=torch.uint8, device=f"cuda:{r}") for r in range(world)]
+    pad = pad_size(world, WAVES)
+    signals = [torch.zeros(pad, dtype=torch.int32, device=f"cuda:{r}") for r in range(world)]
+    return [RankGroup(rank, buffers, signals, board) for rank in range(world)]
+
+
+__all__ = ["CALLS", "HALF", "WAVES", "CallBoard", "RankCall", "RankGroup", "groups"]

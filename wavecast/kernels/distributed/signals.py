@@ -1,0 +1,48 @@
+"""Signals between the workgroups of one program number on all ranks.
+
+Every rank has a pad of int32 signals, BLOCKS x (world x WAVES), padded to a power of two.
+Wave w of program p on rank r stores the epoch to `[p, r, w]` of every peer's pad, as a release of
+system scope: a release covers the stores of the wave that releases, and a barrier of gfx9 does not
+wait for those of others. Programs then wait until every signal of their row has reached the epoch.
+"""
+
+# pyright: reportGeneralTypeIssues=false, reportAssignmentType=false
+# pyright: reportArgumentType=false, reportOperatorIssue=false
+
+from typing import Final
+
+import triton
+import triton.language as tl
+
+BLOCKS: Final = 64
+"""Most programs of a collective. AITER and vLLM launch 36 to 80 workgroups."""
+
+
+@triton.jit
+def exchange(
+    signals, own_signals, rank, epoch,
+    WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Release what this program has stored to all peers, and acquire what theirs have."""
+    SLOTS: tl.constexpr = triton.next_power_of_2(WORLD * WAVES)
+    row = tl.program_id(0) * SLOTS
+    thread = tl.arange(0, WAVES * LANES)
+    sent = row + rank * WAVES + thread // LANES
+    first = thread % LANES == 0
+    for peer in tl.static_range(WORLD):
+        tl.atomic_xchg(signals[peer] + sent, epoch, mask=first, sem="release", scope="sys")
+    slot = tl.arange(0, SLOTS)
+    mask = slot < WORLD * WAVES
+    missing = 1
+    while missing > 0:
+        seen = tl.atomic_add(own_signals + row + slot, 0, mask=mask, sem="acquire", scope="sys")
+        missing = tl.sum(tl.where(mask & (seen < epoch), 1, 0), axis=0)
+    tl.debug_barrier()
+
+
+def pad_size(world: int, waves: int) -> int:
+    """Signals of a rank's pad."""
+    return BLOCKS * triton.next_power_of_2(world * waves)
+
+
+__all__ = ["BLOCKS", "exchange", "pad_size"]
