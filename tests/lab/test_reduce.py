@@ -47,6 +47,21 @@ def test_deletes_what_the_condition_does_not_need() -> None:
     assert "attributes #0" in small
 
 
+def test_debug_information_goes_and_module_flags_stay() -> None:
+    text = """  ret void, !dbg !4
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(file: !1)
+!1 = !DIFile(filename: "k.py")
+!2 = !{i32 1, !"amdhsa_code_object_version", i32 500}
+!4 = !DILocation(line: 1, scope: !0)"""
+    assert module._without_debug(text).splitlines() == [
+        "  ret void",
+        "!llvm.module.flags = !{!2}",
+        '!2 = !{i32 1, !"amdhsa_code_object_version", i32 500}',
+    ]
+
+
 def test_an_edge_takes_the_values_of_phis() -> None:
     lines = ["end:", "  %e = phi i32 [ %b, %entry ], [ %d, %then ]"]
     assert module._without_edge(lines, "entry", "end")[1] == "  %e = phi i32 [ %d, %then ]"
@@ -70,6 +85,21 @@ def test_complaints_are_equal_without_their_numbers() -> None:
 def test_newer_literals_are_portable() -> None:
     text = portable('target triple = "amdgpu9.42-amd-amdhsa"\n%a = fmul float %b, f0x3FC00000')
     assert text == 'target triple = "amdgcn-amd-amdhsa"\n%a = fmul float %b, 0x3FF8000000000000'
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("bfloat +nan(0x3F)", "bfloat 0xR7FFF"),
+        ("half -inf", "half 0xHFC00"),
+        ("half f0x3C00", "half 0xH3C00"),
+        ("float +inf", "float 0x7FF0000000000000"),
+        ("float -qnan", "float 0xFFF8000000000000"),
+        ("double +snan(0x1)", "double 0x7FF0000000000001"),
+    ],
+)
+def test_infinities_and_nans_are_their_bits(newer: str, older: str) -> None:
+    assert portable(newer) == older
 
 
 needs_llc = pytest.mark.skipif(not shutil.which("llc-22"), reason="there is no llc-22")

@@ -18,6 +18,14 @@ from wavecast.errors import CompileError, MissingTool
 _TRIPLE: Final = re.compile(r'^target triple = ".*"$', re.MULTILINE)
 _SINGLE: Final = re.compile(r"\bf0x([0-9A-Fa-f]{8})\b")
 _DOUBLE: Final = re.compile(r"\bf0x([0-9A-Fa-f]{16})\b")
+_NARROW: Final = re.compile(r"\b(?P<type>half|bfloat) f0x(?P<word>[0-9A-Fa-f]{4})\b")
+_SPECIAL: Final = re.compile(
+    r"\b(?P<type>half|bfloat|float|double) (?P<sign>[+-])"
+    r"(?:(?P<inf>inf)|qnan|(?P<signal>s?)nan\((?P<payload>0x[0-9A-Fa-f]+)\))"
+)
+_FORMATS: Final = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 52)}
+"""Bits of the exponent and of the mantissa. Source: LLVM LangRef, floating-point types."""
+_PREFIXES: Final = {"half": "0xH", "bfloat": "0xR"}
 _LLC: Final = ("llc", *(f"llc-{number}" for number in range(30, 17, -1)))
 
 
@@ -143,10 +151,33 @@ def find_llc(asked: str = "") -> str:
 
 def portable(text: str) -> str:
     """LLVM IR of LLVM 23 and 24 as LLVM 22 and older read it: the triple of AMD's HSA, and
-    floating-point literals as double precision."""
+    floating-point literals as their bits."""
     text = _TRIPLE.sub('target triple = "amdgcn-amd-amdhsa"', text)
+    text = _SPECIAL.sub(_special, text)
+    text = _NARROW.sub(lambda match: _literal(match["type"], int(match["word"], 16)), text)
     text = _SINGLE.sub(_doubled, text)
     return _DOUBLE.sub(r"0x\1", text)
+
+
+def _special(match: re.Match[str]) -> str:
+    """An infinity or NaN as the bits of its type; `nan(p)` is quiet, `snan(p)` is not."""
+    exponent, mantissa = _FORMATS[match["type"]]
+    word = ((1 << exponent) - 1) << mantissa | (match["sign"] == "-") << (exponent + mantissa)
+    if not match["inf"]:
+        word |= int(match["payload"] or "0", 16)
+        word |= 0 if match["signal"] else 1 << (mantissa - 1)
+    return _literal(match["type"], word)
+
+
+def _literal(name: str, word: int) -> str:
+    """The bits of a number as a literal with its type."""
+    if name in _PREFIXES:
+        return f"{name} {_PREFIXES[name]}{word:04X}"
+    exponent, mantissa = _FORMATS[name]
+    if name == "float":  # written as the double with its sign, exponent and mantissa
+        top, fraction = word >> mantissa, word & ((1 << mantissa) - 1)
+        word = (top >> exponent) << 63 | 0x7FF << 52 | fraction << (52 - mantissa)
+    return f"{name} 0x{word:016X}"
 
 
 def _doubled(match: re.Match[str]) -> str:

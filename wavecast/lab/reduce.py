@@ -25,9 +25,12 @@ _CONDITIONAL: Final = re.compile(
     r"^(?P<indent>\s+)br i1 .*, label (?P<one>%\S+), label (?P<other>%[^\s,]+)"
 )
 _TERMINATOR: Final = re.compile(r"^\s+(?:br|ret|switch|unreachable|indirectbr)\b")
-_DEBUG: Final = re.compile(r", !(?:dbg|noalias|alias\.scope|tbaa|amdgpu\.\w+|llvm\.\w+) !\d+")
+_DEBUG: Final = re.compile(
+    r", !(?:dbg|noalias|alias\.scope|tbaa|mmra|amdgpu\.[\w.]+|llvm\.[\w.]+) !\d+"
+)
 _DECLARED: Final = re.compile(r"^declare .*@(?P<name>[\w.$]+)\(")
 _GROUP: Final = re.compile(r"^attributes (?P<name>#\d+) = ")
+_NODE: Final = re.compile(r"^(?P<name>!\d+) = ")
 _LABEL: Final = re.compile(r"^(?P<name>[\w.$-]+):")
 _COMPARISON: Final = re.compile(r"^(?P<figure>[a-z-]+)>(?P<limit>\d+)$")
 
@@ -126,10 +129,18 @@ def reduced(text: str, holds: Holds, progress: Callable[[str], None] = lambda _:
 
 
 def _without_debug(text: str) -> str:
-    """Without locations, named metadata and the metadata they need."""
+    """Without debug locations, annotations of instructions, and metadata that nothing names."""
     lines = [_DEBUG.sub("", line) for line in text.split("\n")]
-    kept = [line for line in lines if not line.startswith("!")]
-    return "\n".join(re.sub(r" !dbg !\d+", "", line) for line in kept)
+    lines = [re.sub(r" !dbg !\d+", "", line) for line in lines]
+    lines = [line for line in lines if not line.startswith("!llvm.dbg.")]
+    while True:
+        named = {name for line in lines for name in re.findall(r"!\d+(?! =)\b", line)}
+        kept = [
+            line for line in lines if (node := _NODE.match(line)) is None or node["name"] in named
+        ]
+        if len(kept) == len(lines):
+            return "\n".join(kept)
+        lines = kept
 
 
 def _without_unused(text: str) -> str:
