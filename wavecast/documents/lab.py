@@ -146,3 +146,29 @@ class LabPassesDocument(JsonObject, tag_field="schema", tag="wavecast.lab.passes
     wavecast: Annotated[str, doc("version that wrote the document")]
     notes: list[str]
     kernels: list[LabPassesJson]
+
+
+class CompilerRowJson(JsonObject):
+    """What one code generator makes of a kernel's LLVM IR."""
+
+    name: str
+    command: str
+    figures: CodeFiguresJson | None
+    refused: Annotated[str, doc("why there are no figures")]
+
+
+class CompilerComparisonJson(JsonObject):
+    """The code generators for one kernel on a device, the program's code first."""
+
+    kernel: Annotated[str, doc("symbol")]
+    device: Annotated[str, doc("id of the device in `wavecast arch`")]
+    target: Annotated[str, doc("gfx942 …")]
+    rows: list[CompilerRowJson]
+
+
+class LabCompilersDocument(JsonObject, tag_field="schema", tag="wavecast.lab.compilers/1"):
+    """What `wavecast lab compilers --format json` prints."""
+
+    wavecast: Annotated[str, doc("version that wrote the document")]
+    notes: list[str]
+    kernels: list[CompilerComparisonJson]

@@ -12,7 +12,12 @@ from wavecast.documents.export import ExportDocument
 from wavecast.documents.gate import BaselineDocument, GateDocument
 from wavecast.documents.graph import GraphDocument
 from wavecast.documents.history import HistoryDocument
-from wavecast.documents.lab import LabPassesDocument, LabSettingsDocument, LabTuneDocument
+from wavecast.documents.lab import (
+    LabCompilersDocument,
+    LabPassesDocument,
+    LabSettingsDocument,
+    LabTuneDocument,
+)
 from wavecast.documents.operation import OperationDocument
 from wavecast.documents.ops import OpsDocument
 from wavecast.documents.profile import ProfileDocument
@@ -47,6 +52,7 @@ def documents() -> dict[str, type[JsonObject]]:
         OpsDocument,
         TuneDocument,
         LabPassesDocument,
+        LabCompilersDocument,
         LabTuneDocument,
         LabSettingsDocument,
         ExportDocument,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -52,6 +54,31 @@ def with_machine_code(code: CodeObject, assembly: str, binary: bytes, llir: str 
     return replace(code, stages=stages, digest=name)
 
 
+class CodeGeneratorCrash(CompileError):
+    """The process of Triton's code generator died. `log` is what it printed."""
+
+
+def generated_assembly(text: str, device: Device) -> str:
+    """The assembly of LLVM IR with one kernel. Raises CodeGeneratorCrash, and CompileError where
+    Triton refuses the text."""
+    with tempfile.TemporaryFile() as file:
+
+        def run() -> dict[str, object]:
+            os.dup2(file.fileno(), 2)
+            stages = _stages({}, device)
+            try:
+                return {"amdgcn": stages["amdgcn"](text, {})}
+            except Exception as error:  # of Triton's passes: any type
+                raise CompileError(" ".join(str(error).split()) or type(error).__name__) from error
+
+        try:
+            return isolated(run)["amdgcn"]
+        except Unsupported as error:
+            file.seek(0)
+            log = file.read().decode(errors="replace")
+            raise CodeGeneratorCrash(_CRASHED, log=log) from error
+
+
 def _stages(options: Mapping[str, object], device: Device) -> dict[str, Any]:
     from triton.backends.compiler import Language
     from triton.compiler.compiler import make_backend
@@ -82,4 +109,10 @@ def _assembled(text: str, options: Mapping[str, object], device: Device) -> dict
         raise CompileError(" ".join(str(error).split()) or type(error).__name__) from error
 
 
-__all__ = ["assembled", "generated", "with_machine_code"]
+__all__ = [
+    "CodeGeneratorCrash",
+    "assembled",
+    "generated",
+    "generated_assembly",
+    "with_machine_code",
+]

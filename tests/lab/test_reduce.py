@@ -1,0 +1,127 @@
+"""Reduction of LLVM IR."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from wavecast.cli.lab import command
+from wavecast.errors import UsageError
+from wavecast.lab import reduce as module
+from wavecast.lab.codegen import Llc, portable
+from wavecast.lab.reduce import Condition, complaint, reduced
+
+IR = """target triple = "amdgcn-amd-amdhsa"
+
+declare void @unused()
+define amdgpu_kernel void @k(ptr addrspace(1) %p, i32 %n) #0 {
+entry:
+  %a = add i32 %n, 1
+  %b = mul i32 %a, %n
+  %c = icmp sgt i32 %n, 0
+  br i1 %c, label %then, label %end
+
+then:
+  %d = xor i32 %b, 5
+  br label %end
+
+end:
+  %e = phi i32 [ %b, %entry ], [ %d, %then ]
+  store i32 %e, ptr addrspace(1) %p
+  ret void
+}
+attributes #0 = { nounwind }
+attributes #1 = { nounwind }
+"""
+
+
+def test_deletes_what_the_condition_does_not_need() -> None:
+    """Only the store is wanted: all values go, and the branches."""
+    small = reduced(IR, lambda text: "store i32" in text and text.count("ret void") == 1)
+    assert "store i32 poison, ptr addrspace(1) %p" in small
+    for gone in (" add ", " mul ", "icmp", "xor", "phi", "br i1", "unused", "#1"):
+        assert gone not in small, gone
+    assert "attributes #0" in small
+
+
+def test_debug_information_goes_and_module_flags_stay() -> None:
+    text = """  ret void, !dbg !4
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2}
+!0 = distinct !DICompileUnit(file: !1)
+!1 = !DIFile(filename: "k.py")
+!2 = !{i32 1, !"amdhsa_code_object_version", i32 500}
+!4 = !DILocation(line: 1, scope: !0)"""
+    assert module._without_debug(text).splitlines() == [
+        "  ret void",
+        "!llvm.module.flags = !{!2}",
+        '!2 = !{i32 1, !"amdhsa_code_object_version", i32 500}',
+    ]
+
+
+def test_an_edge_takes_the_values_of_phis() -> None:
+    lines = ["end:", "  %e = phi i32 [ %b, %entry ], [ %d, %then ]"]
+    assert module._without_edge(lines, "entry", "end")[1] == "  %e = phi i32 [ %d, %then ]"
+    assert module._without_edge(lines, "then", "end")[1] == "  %e = phi i32 [ %b, %entry ]"
+    assert module._without_edge(lines, "then", "other") == lines
+
+
+def test_a_condition_that_does_not_hold_is_an_error() -> None:
+    with pytest.raises(UsageError, match="does not hold"):
+        reduced(IR, lambda _: False)
+    with pytest.raises(UsageError, match="unknown condition"):
+        Condition("speed>3")
+
+
+def test_complaints_are_equal_without_their_numbers() -> None:
+    one = complaint("prog: a.cpp:10: Assertion `x == 3' failed.")
+    assert one == complaint("prog: a.cpp:12: Assertion `x == 4' failed.")
+    assert one != complaint("prog: a.cpp:10: Assertion `y' failed.")
+
+
+def test_newer_literals_are_portable() -> None:
+    text = portable('target triple = "amdgpu9.42-amd-amdhsa"\n%a = fmul float %b, f0x3FC00000')
+    assert text == 'target triple = "amdgcn-amd-amdhsa"\n%a = fmul float %b, 0x3FF8000000000000'
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("bfloat +nan(0x3F)", "bfloat 0xR7FFF"),
+        ("half -inf", "half 0xHFC00"),
+        ("half f0x3C00", "half 0xH3C00"),
+        ("float +inf", "float 0x7FF0000000000000"),
+        ("float -qnan", "float 0xFFF8000000000000"),
+        ("double +snan(0x1)", "double 0x7FF0000000000001"),
+    ],
+)
+def test_infinities_and_nans_are_their_bits(newer: str, older: str) -> None:
+    assert portable(newer) == older
+
+
+needs_llc = pytest.mark.skipif(not shutil.which("llc-22"), reason="there is no llc-22")
+
+
+@needs_llc
+def test_conditions_of_compiled_code() -> None:
+    compiler = Llc("llc-22", "gfx942")
+    assert Condition("instructions>3").holds(IR, compiler, "gfx942")
+    assert not Condition("spills>0").holds(IR, compiler, "gfx942")
+    assert not Condition("lost-wait").holds(IR, compiler, "gfx942")
+    assert not Condition("crash").holds("not IR", compiler, "gfx942")
+
+
+@needs_llc
+def test_the_command_writes_a_report(tmp_path: Path) -> None:
+    source, output = tmp_path / "k.ll", tmp_path / "report.md"
+    source.write_text(IR)
+    arguments = ["reduce", str(source), "--arch", "gfx942", "--if", "instructions>3"]
+    done = CliRunner().invoke(command, [*arguments, "--compiler", "llc-22", "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    report = output.read_text()
+    assert "# instructions>3 on gfx942" in report
+    assert "llc-22 -mcpu=gfx942 -O3 reduced.ll" in report
+    assert "define amdgpu_kernel void @k" in report

@@ -1,0 +1,280 @@
+"""The smallest LLVM IR for which something still holds, by deletion.
+
+Chunks of instructions are deleted, then smaller ones, until nothing can be deleted: uses of a
+deleted value become `poison`, a conditional branch becomes an unconditional one. A candidate that
+the compiler refuses does not hold. Debug locations, metadata and declarations that nothing uses are
+deleted first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wavecast import isa
+from wavecast.errors import CompileError, UsageError, WavecastError
+from wavecast.integrations.triton.isolation import diagnostic
+from wavecast.isa.program import Kernel
+from wavecast.lab.codegen import CodeGenerator, CrashedCompiler
+from wavecast.lab.figures import faults
+
+_RESULT: Final = re.compile(r"^\s+(?P<name>%[\w.$-]+|%\"[^\"]*\") = ")
+_CONDITIONAL: Final = re.compile(
+    r"^(?P<indent>\s+)br i1 .*, label (?P<one>%\S+), label (?P<other>%[^\s,]+)"
+)
+_TERMINATOR: Final = re.compile(r"^\s+(?:br|ret|switch|unreachable|indirectbr)\b")
+_DEBUG: Final = re.compile(
+    r", !(?:dbg|noalias|alias\.scope|tbaa|mmra|amdgpu\.[\w.]+|llvm\.[\w.]+) !\d+"
+)
+_DECLARED: Final = re.compile(r"^declare .*@(?P<name>[\w.$]+)\(")
+_GROUP: Final = re.compile(r"^attributes (?P<name>#\d+) = ")
+_NODE: Final = re.compile(r"^(?P<name>!\d+) = ")
+_LABEL: Final = re.compile(r"^(?P<name>[\w.$-]+):")
+_COMPARISON: Final = re.compile(r"^(?P<figure>[a-z-]+)>(?P<limit>\d+)$")
+
+Holds = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must hold for the code of a module.
+
+    `crash`: the compiler crashes. `lost-wait`: a barrier with stores to LDS under way.
+    `missing-wait`, `hazard`: what static checks find. `instructions>N`, `vgprs>N`, `spills>N`: a
+    figure of a kernel is more than N. Raises UsageError for other texts.
+    """
+
+    text: str
+    crash: str = ""
+    """The compiler's complaint that a crash must have, "" for any."""
+
+    def __post_init__(self) -> None:
+        match = _COMPARISON.match(self.text)
+        if self.text not in _CONDITIONS and (match is None or match["figure"] not in _FIGURES):
+            known = [*_CONDITIONS, *(f"{name}>N" for name in _FIGURES)]
+            raise UsageError(f"unknown condition {self.text!r}", hint=f"one of {', '.join(known)}")
+
+    def like(self, text: str, compiler: CodeGenerator) -> Condition:
+        """The condition for crashes with the complaint that the compiler has of this text."""
+        if self.text != "crash":
+            return self
+        try:
+            compiler.assembly(text)
+        except CrashedCompiler as error:
+            return Condition(self.text, complaint(error.log))
+        except CompileError:
+            pass
+        return self
+
+    def holds(self, text: str, compiler: CodeGenerator, target: str) -> bool:
+        """Whether it holds for LLVM IR compiled for a target."""
+        try:
+            assembly = compiler.assembly(text)
+        except CrashedCompiler as error:
+            return self.text == "crash" and self.crash in ("", complaint(error.log))
+        except CompileError:
+            return False
+        if self.text == "crash":
+            return False
+        try:
+            kernels = isa.parse(assembly, target).kernels.values()
+        except WavecastError:
+            return False
+        match = _COMPARISON.match(self.text)
+        if match is not None:
+            figure = _FIGURES[match["figure"]]
+            return any(figure(kernel) > int(match["limit"]) for kernel in kernels)
+        wanted = _CONDITIONS[self.text]
+        return any(fault.startswith(wanted) for kernel in kernels for fault in faults(kernel))
+
+
+def complaint(log: str) -> str:
+    """The compiler's first complaint, without numbers."""
+    return re.sub(r"\d+", "…", diagnostic(log))
+
+
+_CONDITIONS: Final = {
+    "crash": "",
+    "lost-wait": "lost wait",
+    "missing-wait": "missing-wait",
+    "hazard": "hazard",
+}
+_FIGURES: Final[dict[str, Callable[[Kernel], int]]] = {
+    "instructions": lambda kernel: len(kernel.program.instructions),
+    "vgprs": lambda kernel: kernel.descriptor.vgprs + kernel.descriptor.agprs,
+    "spills": lambda kernel: kernel.descriptor.vgpr_spills,
+}
+
+
+def reduced(text: str, holds: Holds, progress: Callable[[str], None] = lambda _: None) -> str:
+    """The text with everything deleted that `holds` does not need. Raises UsageError where it does
+    not hold for the text itself."""
+    if not holds(text):
+        raise UsageError("the condition does not hold for the input")
+    for simplify in (_without_debug, _without_unused):
+        smaller = simplify(text)
+        if smaller != text and holds(smaller):
+            text = smaller
+    again = True
+    while again:
+        before = text
+        text = _without_branches(text, holds)
+        text = _without_chunks(text, holds, progress)
+        smaller = _without_unused(text)
+        text = smaller if holds(smaller) else text
+        again = text.count("\n") < before.count("\n")
+    return text
+
+
+def _without_debug(text: str) -> str:
+    """Without debug locations, annotations of instructions, and metadata that nothing names."""
+    lines = [_DEBUG.sub("", line) for line in text.split("\n")]
+    lines = [re.sub(r" !dbg !\d+", "", line) for line in lines]
+    lines = [line for line in lines if not line.startswith("!llvm.dbg.")]
+    while True:
+        named = {name for line in lines for name in re.findall(r"!\d+(?! =)\b", line)}
+        kept = [
+            line for line in lines if (node := _NODE.match(line)) is None or node["name"] in named
+        ]
+        if len(kept) == len(lines):
+            return "\n".join(kept)
+        lines = kept
+
+
+def _without_unused(text: str) -> str:
+    """Without declarations and attribute groups that nothing names."""
+    kept = []
+    for line in text.split("\n"):
+        declared, group = _DECLARED.match(line), _GROUP.match(line)
+        if line.startswith(";"):
+            continue
+        if declared is not None and text.count(f"@{declared['name']}(") == 1:
+            continue
+        if group is not None and not re.search(rf"{group['name']}(?!\d| =)", text):
+            continue
+        kept.append(line)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
+
+
+def _without_branches(text: str, holds: Holds) -> str:
+    """With unconditional branches instead of conditional ones, and without blocks that nothing
+    branches to, where it still holds."""
+    number = 0
+    while True:
+        lines = text.split("\n")
+        found = [n for n, line in enumerate(lines) if _CONDITIONAL.match(line)]
+        if number >= len(found):
+            return text
+        at = found[number]
+        match = _CONDITIONAL.match(lines[at])
+        assert match is not None
+        labels = [m["name"] for line in lines[:at] if (m := _LABEL.match(line)) is not None]
+        for taken, other in (("one", "other"), ("other", "one")):
+            changed = list(lines)
+            changed[at] = f"{match['indent']}br label {match[taken]}"
+            if labels and match[taken] != match[other]:
+                changed = _without_edge(changed, labels[-1], match[other].removeprefix("%"))
+            candidate = _without_unreachable("\n".join(changed))
+            if holds(candidate):
+                text = candidate
+                break
+        else:
+            number += 1
+
+
+def _without_edge(lines: list[str], source: str, block: str) -> list[str]:
+    """Without the values that the PHIs of a block have for one predecessor."""
+    kept, label = [], ""
+    for line in lines:
+        found = _LABEL.match(line)
+        label = found["name"] if found is not None else label
+        kept.append(_without_value(line, source) if label == block else line)
+    return kept
+
+
+def _without_value(line: str, source: str) -> str:
+    """A PHI without its value for a predecessor; `poison` where that was the only one."""
+    if " = phi " not in line:
+        return line
+    name = re.escape(source)
+    line = re.sub(rf",? ?\[ [^\[\]]*, %{name} \](?=,|$)", "", line, count=1)
+    return re.sub(r"( = phi (?:<[^>]*>|\S+)),", r"\1", line)
+
+
+def _without_unreachable(text: str) -> str:
+    """Without blocks that no branch names, and the values that PHIs have for them."""
+    while True:
+        lines = text.split("\n")
+        terminators = "\n".join(line for line in lines if _TERMINATOR.match(line))
+        gone = next(
+            (
+                (n, m["name"])
+                for n, line in enumerate(lines)
+                if (m := _LABEL.match(line)) is not None
+                and not lines[n - 1].startswith("define ")
+                and not re.search(rf"%{re.escape(m['name'])}(?![\w.$-])", terminators)
+            ),
+            None,
+        )
+        if gone is None:
+            return text
+        start, name = gone
+        stop = next(
+            n
+            for n in range(start + 1, len(lines))
+            if _LABEL.match(lines[n]) is not None or lines[n].startswith("}")
+        )
+        text = "\n".join(_without_value(line, name) for line in lines[:start] + lines[stop:])
+
+
+def _without_chunks(text: str, holds: Holds, progress: Callable[[str], None]) -> str:
+    """Without chunks of instructions, from halves of the function to single ones."""
+    size = max(1, len(_deletable(text)) // 2)
+    while True:
+        start = 0
+        while True:
+            numbers = _deletable(text)
+            if start >= len(numbers):
+                break
+            candidate = _deleted(text, numbers[start : start + size])
+            if holds(candidate):
+                text = candidate
+                progress(f"{text.count(chr(10))} lines")
+            else:
+                start += size
+        if size == 1:
+            return text
+        size //= 2
+
+
+def _deletable(text: str) -> list[int]:
+    """Lines of instructions other than terminators, the last ones first: users before values."""
+    found, body = [], False
+    for number, line in enumerate(text.split("\n")):
+        if line.startswith("define "):
+            body = True
+        elif line.startswith("}"):
+            body = False
+        elif body and line.startswith(" ") and not _TERMINATOR.match(line):
+            found.append(number)
+    return found[::-1]
+
+
+def _deleted(text: str, numbers: Sequence[int]) -> str:
+    lines = text.split("\n")
+    names = []
+    for number in numbers:
+        result = _RESULT.match(lines[number])
+        if result is not None:
+            names.append(result["name"])
+    gone = set(numbers)
+    kept = "\n".join(line for number, line in enumerate(lines) if number not in gone)
+    if not names:
+        return kept
+    pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?:{pattern})(?![\w.$-])", "poison", kept)
+
+
+__all__ = ["Condition", "reduced"]

@@ -1,0 +1,83 @@
+"""A reduced reproducer as one Markdown text that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wavecast import isa
+from wavecast.errors import CompileError, WavecastError
+from wavecast.integrations.triton.isolation import diagnostic
+from wavecast.lab.codegen import CodeGenerator
+from wavecast.lab.figures import faults
+from wavecast.lab.reduce import Condition
+from wavecast.version import __version__
+
+_EXPECTED = {
+    "crash": "code, or an error message",
+    "lost-wait": "a wait for the stores to LDS before the barrier",
+    "missing-wait": "a wait before the register is used",
+    "hazard": "wait states between the two instructions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reproducer:
+    """Reduced LLVM IR for which a condition holds, and the number of lines it had before."""
+
+    text: str
+    condition: Condition
+    compiler: CodeGenerator
+    target: str
+    lines_before: int
+
+    def markdown(self) -> str:
+        """Command, target, what was expected and what was found, and the IR."""
+        found, assembly = self._found()
+        expected = _EXPECTED.get(self.condition.text, f"not {self.condition.text}")
+        parts = [
+            f"# {self.condition.text} on {self.target}",
+            f"Compiler: {self.compiler.name}. Command: `{self.compiler.command}`.",
+            f"Expected: {expected}.",
+            "Found:",
+            _fenced("", found),
+            f"LLVM IR, reduced from {self.lines_before} to {self.text.count(chr(10)) + 1} lines:",
+            _fenced("llvm", self.text.strip("\n")),
+        ]
+        if assembly:
+            parts += ["Assembly:", _fenced("", assembly.strip("\n"))]
+        parts.append(f"Reduced by wavecast {__version__}.")
+        return "\n\n".join(parts) + "\n"
+
+    def _found(self) -> tuple[str, str]:
+        """(what the compiler gives, its assembly)."""
+        try:
+            assembly = self.compiler.assembly(self.text)
+        except CompileError as error:
+            return diagnostic(error.log) or error.message, ""
+        try:
+            kernels = list(isa.parse(assembly, self.target).kernels.values())
+        except WavecastError as error:
+            return error.message, assembly
+        lines: list[str] = []
+        for kernel in kernels:
+            descriptor = kernel.descriptor
+            lines += faults(kernel)
+            lines.append(
+                f"{len(kernel.program.instructions)} instructions, {descriptor.vgprs} VGPRs, "
+                f"{descriptor.agprs} AGPRs, {descriptor.vgpr_spills} spilled VGPRs"
+            )
+        return "\n".join(lines), _body(assembly.split("\n"))
+
+
+def _body(lines: Sequence[str]) -> str:
+    """The instructions of assembly, without directives."""
+    kept = [line for line in lines if not line.strip().startswith((".", ";")) or line[:1] == "."]
+    return "\n".join(line for line in kept if line.strip() and not line.startswith(".amd"))
+
+
+def _fenced(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```"
+
+
+__all__ = ["Reproducer"]
