@@ -11,6 +11,7 @@ import pytest
 from tests.model import sm_code
 from wavecast.analyze import sass_program
 from wavecast.analyze.sass.control import controls, decode
+from wavecast.analyze.sass.executed import executed
 from wavecast.analyze.sass.walk import WarpPaths, follow
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
@@ -109,6 +110,41 @@ def test_indices_that_it_does_not_carry_are_unknown() -> None:
     paths = walked(given)
     assert of_kind(given, paths, MemoryKind.LOAD)[1] is None
     assert "addresses" in paths.unknown
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_addresses_that_data_decides_are_in_the_tensor_of_their_pointer(target: str) -> None:
+    given = sm_code.launch(sm_code.GATHER, target)
+    program = sass_program(given.code)
+    loads = [
+        i.index
+        for i in program.instructions
+        if i.memory is not None and i.memory.space is Space.GLOBAL
+    ]
+    patterns = executed(program, given).patterns
+    assert [patterns[at].argument for at in loads] == ["a", "b", "a"]
+    assert patterns[loads[1]].pattern == "unknown"
+    assert patterns[loads[1]].offsets is None
+
+
+SHARED_POINTER = """
+ mul.wide.u32 %d3, %r4, 4; add.s64 %d4, %d1, %d3; ld.global.u32 %r6, [%d4];
+ mul.wide.u32 %d6, %r6, 4; add.s64 %d7, %d2, %d6;
+ mov.u32 %r7, room; shl.b32 %r8, %r4, 3; add.u32 %r7, %r7, %r8; st.shared.u64 [%r7], %d7;
+ bar.sync 0; xor.b32 %r7, %r7, 8; ld.shared.u64 %d5, [%r7]; red.global.add.u32 [%d5], 1; ret;
+"""
+
+
+def test_pointers_pass_through_shared_memory() -> None:
+    """As Triton converts the layout of a tensor of pointers."""
+    given = sm_code.launch(SHARED_POINTER)
+    program = sass_program(given.code)
+    (atomic,) = [
+        i.index
+        for i in program.instructions
+        if i.memory is not None and i.memory.kind is MemoryKind.ATOMIC
+    ]
+    assert executed(program, given).patterns[atomic].argument == "b"
 
 
 def test_without_arguments_nothing_is_followed() -> None:

@@ -45,6 +45,9 @@ __global__ void turns(float* data, int stride) {
     for (int i = 0; i < 64; i++) room[(threadIdx.x * stride + i) % 2048] += 1.0f;
     data[threadIdx.x] = room[threadIdx.x];
 }
+__global__ void histogram(const int* values, int* bins) {
+    atomicAdd(&bins[values[blockIdx.x * blockDim.x + threadIdx.x] & 255], 1);
+}
 """
 
 
@@ -98,6 +101,15 @@ def test_a_chain_of_loads_follows_the_latency_of_where_they_hit(module) -> None:
 def test_bank_conflicts_cost(module) -> None:
     times = [module["turns"].predict(4096, 64, floats(64), s).seconds for s in (1, 32)]
     assert times[1] > 2 * times[0]
+
+
+def test_every_lane_of_an_atomic_counts(module) -> None:
+    """64 lanes update some 56 of the 256 addresses of 16 lines: each of them counts, not each line.
+    What is known of the sample is the bound that the code has."""
+    values = np.random.default_rng(0).integers(0, 1 << 20, 1 << 22, np.int32)
+    found = module["histogram"].predict(1 << 14, 256, values, np.zeros(256, np.int32))
+    clock = arch.load("mi300x").clock_hz.number
+    assert found.bounds["atomics"] == pytest.approx((1 << 22) / 256 / clock, rel=0.02)
 
 
 def test_workgroups_that_differ_widen_the_interval(module) -> None:

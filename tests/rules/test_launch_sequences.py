@@ -61,6 +61,30 @@ def test_atomics_to_few_addresses() -> None:
     assert not find(atomics(1 << 20), "contended-atomics")
 
 
+def test_atomics_in_a_loop_that_depends_on_data_count_one_iteration() -> None:
+    """Once per workgroup at least: 8,192 of them, in one address of four bytes."""
+    body = """s_mov_b32 s5, 0
+.LBB0_1:
+s_nop 0
+s_add_i32 s5, s5, 1
+s_cmp_lt_i32 s5, s4
+s_cbranch_scc1 .LBB0_1
+s_endpgm"""
+    subject = assembly_subject(body, grid=(8192, 1, 1), threads=256)
+    assert subject.launch is not None
+    assert subject.analysis.loops[0].trip_count is None
+    tensor = Argument("x", "tensor", "float32", (1,), (1,), 4, 1)
+    inner = with_memory(subject, memory(1, kind="atomic", bytes_per_lane=4, loop=0, lanes=1))
+    inner = replace(inner, launch=replace(subject.launch, arguments=(tensor,)))
+    found = the_one(inner, "contended-atomics")
+    assert found.message == "at least 8,192 atomics share 1 address of x"
+    assert len(found.fixes) == 2
+    outside = replace(inner.analysis, executed=(None,) * len(inner.program.blocks))
+    unknown = memory(0, kind="atomic", bytes_per_lane=4, lanes=1)
+    outside = replace(outside, memory=(unknown,))
+    assert not find(replace(inner, analysis=outside), "contended-atomics")
+
+
 def test_launches_that_only_start() -> None:
     found = sequence([launches(3), launches(2)])
     assert found is not None

@@ -176,7 +176,7 @@ def _atomics(taken: Sample, scale: np.ndarray) -> float:
     chosen = (asked.kind[accesses.instruction] == ATOMIC) & (
         asked.path[accesses.instruction] == VECTOR
     )
-    lanes = (accesses.passes + np.diff(accesses.start)) * scale * chosen
+    lanes = accesses.lanes * scale * chosen
     each = np.bincount(accesses.array, weights=lanes, minlength=len(sizes))
     width = int(asked.width[accesses.instruction[chosen]].min(initial=8))
     return float((each / np.maximum(1.0, np.array(sizes) / max(1, width))).max(initial=0.0))

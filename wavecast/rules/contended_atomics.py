@@ -36,15 +36,20 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     if placement is None or subject.launch is None:
         return
     sizes = {item.name: element_bytes(item) for item in subject.launch.arguments if item.bytes}
-    times = executions_of(subject.program, subject.analysis)
+    known = executions_of(subject.program, subject.analysis)
+    loops = {loop.index for loop in subject.analysis.loops if loop.trip_count is None}
     for found in group(subject.analysis.memory, is_global_atomic):
         spanned = sizes.get(found.first.argument)
-        if not spanned or any(item.index not in times for item in found.instructions):
+        missing = [item for item in found.instructions if item.index not in known]
+        if not spanned or any(item.loop not in loops for item in missing):
             continue
+        # of a loop whose trip count depends on data: one iteration of one wave
+        once = 1 / placement.waves
+        times = {**known, **dict.fromkeys((item.index for item in missing), once)}
         number = operations(found.instructions, times, placement)
         shared = addresses(found.first, spanned)
         if number >= PER_ADDRESS * shared:
-            yield _finding(found, number, shared, placement, times)
+            yield _finding(found, number, shared, placement, times, exact=not missing)
 
 
 def _placement(subject: RuleInput) -> LaunchPlacement | None:
@@ -64,16 +69,21 @@ def _finding(
     shared: int,
     placement: LaunchPlacement,
     times: Mapping[int, float],
+    *,
+    exact: bool,
 ) -> Finding:
     name, each = found.first.argument, number / shared
-    fixes = tuple(_fixes(found, each, shared, placement, times))
+    least = "" if exact else "at least "
+    fixes = tuple(_fixes(found, each, shared, placement, times, exact=exact))
     return Finding(
         rule=NAME,
         severity="warning",
-        message=f"{number:,.0f} atomics share {count(shared, 'address', 'addresses')} of {name}",
-        evidence=f"{found.mnemonics}; each address takes {each:,.0f} of them, one after the other, "
-        f"{each / placement.workgroups:,.3g} of every workgroup; {name} has "
-        f"{size(shared * found.first.bytes_per_lane)}",
+        message=f"{least}{number:,.0f} atomics share "
+        f"{count(shared, 'address', 'addresses')} of {name}",
+        evidence=f"{found.mnemonics}; each address takes {least}{each:,.0f} of them, one after the "
+        f"other, {each / placement.workgroups:,.3g} of every workgroup"
+        + ("" if exact else " and iteration of a loop whose trip count depends on data")
+        + f"; {name} has {size(shared * found.first.bytes_per_lane)}",
         advice=fixes[0].advice,
         location=found.location,
         instruction=found.first.index,
@@ -88,6 +98,8 @@ def _fixes(
     shared: int,
     placement: LaunchPlacement,
     times: Mapping[int, float],
+    *,
+    exact: bool,
 ) -> Iterator[Fix]:
     """One atomic per workgroup and address; and so with no more workgroups than fit the device."""
     wave = operations(found.instructions, times, placement)
@@ -97,7 +109,7 @@ def _fixes(
     in_lds = "by LDS atomics" if shared > 1 else "by a reduction (tl.sum, or shuffles and then LDS)"
     reduce = f"Add up within the workgroup first ({in_lds}), and update memory once per workgroup"
     steps = []
-    if each > placement.workgroups:
+    if each > placement.workgroups or not exact:
         steps.append((f"{reduce} and address.", placement.workgroups))
     if slots < placement.workgroups:
         steps.append(
@@ -127,7 +139,8 @@ Atomics to one address are served one after the other by one channel of the L2, 
 has of them. Thousands of threads that count into a few addresses wait for each other.
 
 Fires for global atomics of which a launch makes at least {PER_ADDRESS:,} for each address of the
-tensor they update. The fix is simulated with the atomics in LDS, and one per workgroup and address
-in memory. Which lanes meet depends on the data: the addresses count as hit equally often.""",
+tensor they update; of a loop whose trip count depends on data, one iteration of one wave counts.
+The fix is simulated with the atomics in LDS, and one per workgroup and address in memory. Which
+lanes meet depends on the data: the addresses count as hit equally often.""",
     check=_check,
 )

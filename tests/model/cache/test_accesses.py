@@ -80,6 +80,7 @@ def test_passes_of_lds_and_of_atomics() -> None:
     assert kept(record(2, 8 * lanes)).passes.tolist() == [4]
     assert kept(record(2, 0 * lanes)).passes.tolist() == [2]
     assert kept(record(3, BASE + 4 * (lanes % 16))).passes.tolist() == [48]
+    assert kept(record(3, BASE + 4 * (lanes % 16))).lanes.tolist() == [64]
     assert len(kept(record(2, 4 * lanes), record(4, 4 * lanes)).sectors) == 0
 
 

@@ -41,6 +41,7 @@ def replay(
         instruction=np.array([request[0] for request in requests], np.int64),
         array=np.zeros(number, np.int64),
         passes=np.zeros(number),
+        lanes=np.full(number, 64),
         start=np.concatenate([[0], np.cumsum([len(s) for s in sectors])]).astype(np.int64),
         sectors=np.array([s for request in sectors for s in request], np.uint32),
     )

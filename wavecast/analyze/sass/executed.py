@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from wavecast.analyze.sass.launch_constants import ArrayOfLaunch, named_arrays
+from wavecast.analyze.sass.operands import operation
+from wavecast.analyze.sass.pointers import tensors
 from wavecast.analyze.sass.walk import WarpAccess, WarpPaths, follow
 from wavecast.analyze.values.access import AddressPattern, classify
 from wavecast.compile.codeobject import Launch
@@ -57,6 +59,14 @@ def executed(program: Program, launch: Launch) -> SassExecution:
         first.setdefault(access.instruction, access)
     arrays = named_arrays(launch)
     patterns = {at: _pattern(program, access, arrays) for at, access in first.items()}
+    unknown = {at for at, pattern in patterns.items() if not pattern.argument}
+    if unknown:
+        pointed = tensors(program, [operation(i.decoded) for i in program.instructions], launch)
+        patterns |= {
+            at: replace(patterns[at], argument=name, arguments=(name,))
+            for at, name in pointed.items()
+            if at in unknown and _space(program, at) in (Space.GLOBAL, Space.FLAT)
+        }
     return SassExecution(
         blocks=tuple(of_block.mean(axis=1).tolist()),
         most=tuple(of_block.max(axis=1).tolist()),

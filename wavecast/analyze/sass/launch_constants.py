@@ -120,10 +120,21 @@ class LaunchConstants:
         return np.array(values, np.uint32).reshape(offsets.shape)
 
 
-def _bank(launch: Launch) -> dict[int, int]:
+def parameters_offset(launch: Launch) -> int:
+    """Where parameters begin in constant bank 0. Raises Unpredictable for a target whose bank has
+    an unknown layout."""
+    return _layout(launch)["parameters"]
+
+
+def _layout(launch: Launch) -> Mapping[str, int]:
     layout = _layouts().get(launch.code.target)
     if layout is None:
         raise Unpredictable(f"the constant bank of {launch.code.target} has an unknown layout")
+    return layout
+
+
+def _bank(launch: Launch) -> dict[int, int]:
+    layout = _layout(launch)
     if not launch.kernarg and launch.code.parameters:
         raise Unpredictable("the arguments of the launch are not known (run the script)")
     found = {layout["block"] + 4 * n: size for n, size in enumerate(launch.block)}
@@ -144,4 +155,11 @@ def _layouts() -> Mapping[str, Mapping[str, int]]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-__all__ = ["PARAMETERS", "ArrayOfLaunch", "LaunchConstants", "arrays", "named_arrays"]
+__all__ = [
+    "PARAMETERS",
+    "ArrayOfLaunch",
+    "LaunchConstants",
+    "arrays",
+    "named_arrays",
+    "parameters_offset",
+]

@@ -17,8 +17,9 @@ _WIDEST: Final = 4
 _STACK: Final = Register("stack", 0)
 _SHARED: Final = Register("shared", 0)
 """Stand for every word of a thread's stack and of a workgroup's shared memory."""
-_LOADS: Final = {"LDL": _STACK, "LDS": _SHARED}
-_STORES: Final = {"STL": _STACK, "STS": _SHARED}
+LOADS: Final = {"LDL": _STACK, "LDS": _SHARED}
+STORES: Final = {"STL": _STACK, "STS": _SHARED}
+"""What loads and stores of a workgroup or a thread pass values through."""
 
 
 def needed(program: Program, operations: Sequence[SassOperation]) -> tuple[bool, ...]:
@@ -54,8 +55,8 @@ def needed(program: Program, operations: Sequence[SassOperation]) -> tuple[bool,
                 wanted |= _pair(register)
             if own.name == "P2R":
                 wanted |= {Register("P", number) for number in range(7)}
-            if own.name in _LOADS:
-                wanted.add(_LOADS[own.name])
+            if own.name in LOADS:
+                wanted.add(LOADS[own.name])
     return tuple(chosen)
 
 
@@ -78,11 +79,11 @@ def _written(own: SassOperation) -> set[Register]:
         found |= {
             Register(register.file, register.number + part) for part in range(count if wide else 1)
         }
-    if own.name in _STORES:
-        found.add(_STORES[own.name])
+    if own.name in STORES:
+        found.add(STORES[own.name])
     if own.name == "R2P":
         found |= {Register("P", number) for number in range(7)}
     return found
 
 
-__all__ = ["needed"]
+__all__ = ["LOADS", "STORES", "needed"]

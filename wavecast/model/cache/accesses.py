@@ -78,13 +78,15 @@ class Accesses:
     what each goes to, by its first lane; the last number stands for none. The sectors a request
     touches are `sectors[start[n] : start[n + 1]]` (u32, sorted), device addresses over `SECTOR`;
     none for LDS and scratch. `passes` (f64[m]) are the passes of an LDS request, or the
-    lanes of an atomic that wait for one with the same address.
+    lanes of an atomic that wait for one with the same address. `lanes` (i64[m]) are those that take
+    part.
     """
 
     stream: Array
     instruction: Array
     array: Array
     passes: Array
+    lanes: Array
     start: Array
     sectors: Array
 
@@ -107,6 +109,7 @@ class Accesses:
             np.concatenate([part.instruction for part in parts])[order],
             np.concatenate([part.array for part in parts])[order],
             np.concatenate([part.passes for part in parts])[order],
+            np.concatenate([part.lanes for part in parts])[order],
             start,
             gathered,
         )
@@ -132,7 +135,9 @@ def reduced(records: Array, instructions: MemoryTable, arrays: ArrayMap) -> Acce
     ):  # fmt: skip
         room = np.concatenate([room, np.zeros(len(room) + MOST, np.uint32)])
     start = np.concatenate([[0], np.cumsum(counts)])
-    return Accesses(stream, instruction, array, passes, start, room[: progress[1]].copy())
+    masks = np.ascontiguousarray(records[:, 1]).view(np.uint8).reshape(number, 8)
+    lanes = np.unpackbits(masks, axis=1).sum(axis=1, dtype=np.int64)
+    return Accesses(stream, instruction, array, passes, lanes, start, room[: progress[1]].copy())
 
 
 @loop
