@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -59,10 +58,13 @@ class PageLinks(SphinxTransform):
             literal.replace_self(link)
 
 
+def _escape(_app: Sphinx, _context: object, lines: list[str]) -> None:
+    """Texts of commands are plain: an asterisk is a multiplication."""
+    lines[:] = [line.replace("*", r"\*") for line in lines]
+
+
 def setup(app: Sphinx) -> None:
-    """Register the transform."""
+    """Register the transform, and what makes texts of commands plain."""
     app.add_transform(PageLinks)
-
-
-if not (Path(__file__).parent / "index.md").is_file():
-    raise FileNotFoundError("docs/index.md")
+    for part in ("description", "options", "arguments", "epilog"):
+        app.connect(f"sphinx-click-process-{part}", _escape)
