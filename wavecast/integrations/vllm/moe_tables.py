@@ -41,7 +41,7 @@ BATCHES: Final = (1, 4, 16, 64, 256, 1024, 4096)
 
 
 @dataclass(frozen=True, slots=True)
-class MoeSizes:
+class ExpertLayerSizes:
     """A layer of experts in bfloat16: their number, the columns `hidden` of the model and `inter`
     of an expert, and the experts of each token."""
 
@@ -51,14 +51,14 @@ class MoeSizes:
     top_k: int
 
 
-def file_name(sizes: MoeSizes, gpu: str) -> str:
+def file_name(sizes: ExpertLayerSizes, gpu: str) -> str:
     """The name that vLLM looks for on a GPU. Raises UnknownName."""
     label = arch.load(gpu).name.replace(" ", "_")
     return f"E={sizes.experts},N={sizes.inter},device_name={label}.json"
 
 
 def write(
-    folder: Path, sizes: MoeSizes, gpu: str, batches: Sequence[int] = BATCHES,
+    folder: Path, sizes: ExpertLayerSizes, gpu: str, batches: Sequence[int] = BATCHES,
     space: Mapping[str, Sequence[int]] = SPACE,
 ) -> Path:  # fmt: skip
     """Predict a table for a GPU and write it to `folder` under vLLM's name. Raises UsageError where
@@ -70,7 +70,7 @@ def write(
 
 
 def best(
-    sizes: MoeSizes, gpu: str, tokens: int, space: Mapping[str, Sequence[int]] = SPACE
+    sizes: ExpertLayerSizes, gpu: str, tokens: int, space: Mapping[str, Sequence[int]] = SPACE
 ) -> dict[str, int]:
     """The configuration of `space` whose two products take the least predicted time for `tokens`
     tokens that are spread over the experts at random. Raises UsageError where none has a time, and
@@ -83,7 +83,7 @@ def best(
 
 
 def _times(
-    sizes: MoeSizes, gpu: str, tokens: int, space: Mapping[str, Sequence[int]]
+    sizes: ExpertLayerSizes, gpu: str, tokens: int, space: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[tuple[tuple[str, int], ...], float]]:
     """Milliseconds by configuration. Blocks of many more rows than an expert has are left out."""
     launch = _kernel()
@@ -159,4 +159,4 @@ def _kernel() -> Any:
     return launch
 
 
-__all__ = ["BATCHES", "SPACE", "MoeSizes", "aligned", "best", "file_name", "write"]
+__all__ = ["BATCHES", "SPACE", "ExpertLayerSizes", "aligned", "best", "file_name", "write"]
