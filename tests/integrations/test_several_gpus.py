@@ -9,7 +9,6 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
-from wavecast.emulate.check.collected import Reports  # noqa: E402
 from wavecast.emulate.errors import ExecutionError  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 
@@ -157,7 +156,8 @@ def test_a_count_out_of_range() -> None:
         pass
 
 
-def test_checks_that_repeat_launches_are_refused() -> None:
-    repeated = wavecast.device("gfx942", count=2, check=Reports(determinism=True))
-    with pytest.raises(UsageError, match="determinism"), repeated:
+@pytest.mark.parametrize("option", ["check", "trace"])
+def test_checks_and_traces_are_refused(option: str) -> None:
+    several = wavecast.device("gfx942", count=2, **{option: True})
+    with pytest.raises(UsageError, match="not with several GPUs"), several:
         pass

@@ -87,8 +87,11 @@ def device(
     watching: list[Mode] = [] if tracing is None else [tracing]
     if checked:
         watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers, written=written))
-    if reports.determinism and count != 1:
-        raise UsageError("determinism checks repeat launches: not with several GPUs")
+    if count != 1 and (checked or tracing is not None):
+        raise UsageError(
+            "checks and traces see one launch, not what other GPUs do: not with several GPUs",
+            hint="check the kernel with count=1",
+        )
     orders = OrderChecks(reports.add) if checked and reports.determinism else None
     emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
     predicted = _predicted_device(arch, facts)

@@ -4,6 +4,8 @@ Every rank of a group calls the same functions in the same order, each with its 
 the current stream of its GPU. Calls return when they are launched.
 """
 
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 from typing import Final

@@ -6,7 +6,7 @@ read nothing else. Sums are in float32 in the order of ranks, so all ranks get t
 """
 
 # pyright: reportGeneralTypeIssues=false, reportAssignmentType=false
-# pyright: reportArgumentType=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
 
 import triton
 import triton.language as tl
