@@ -27,7 +27,8 @@ HEAD = """\
 # The opcode number of each row of the opcode table, per format and target, as LLVM's assembler
 # encodes it. suffix: what the mnemonic ends with in this format. words: `h0`, operand 0 is a 16-bit
 # half of a register (gfx11 and later); `a0`, it is an AGPR; other words are properties of printing
-# (wavecast.isa.encoding.plans). Written by `python -m tests.oracle.encodings --write`.
+# (the builders of plans in wavecast.isa.encoding). Written by
+# `python -m tests.oracle.encodings --write`.
 """
 GFX9 = TARGET_SETS["gfx9"]
 _SUFFIXES = ("_e32", "_e64", "")

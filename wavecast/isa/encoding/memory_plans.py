@@ -1,0 +1,230 @@
+"""Plans of memory instructions: SMEM, DS, FLAT, GLOBAL, SCRATCH, MUBUF and VIMAGE."""
+
+from __future__ import annotations
+
+from wavecast.isa.encoding import immediates, modifiers, operands
+from wavecast.isa.encoding.operands import Texts
+from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
+from wavecast.isa.encoding.text_plan import Part, gathered
+from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole, Role, Space
+
+_NO_SADDR_OF_GFX9 = 0x7F
+_NO_SADDR = 0x7C
+
+
+class ScalarMemoryPlanBuilder(PlanBuilder):
+    """The plan of an SMEM instruction."""
+
+    def _own_modifiers(self) -> list[modifiers.Modifier]:
+        if self.row.memory is None:
+            return []
+        return modifiers.cache_policy(self.shape, self.row)
+
+    def _operands(self) -> list[Part]:
+        roles = self.row.operands
+        parts: list[Part] = []
+        last = next((n for n, r in enumerate(roles) if r.kind is OperandKind.OFFSET), len(roles))
+        immediate = next((n for n, r in enumerate(roles) if r.kind is OperandKind.IMMEDIATE), last)
+        base = min(last, immediate) - 1 if last < len(roles) else -1
+        for number, role in enumerate(roles):
+            if role.kind is OperandKind.IMMEDIATE:
+                first = number == immediate
+                make = self._signed_hexadecimal if first else immediates.plain_decimal
+                parts.append(gathered(Texts(make), self.fields["offset" if first else "sdata"]))
+            elif role.kind is OperandKind.OFFSET:
+                plain = immediate < last
+                parts.append(self._scalar("soffset", 1) if plain else self._scalar_offset())
+            elif role.kind is OperandKind.RESOURCE:
+                parts.append(self._pair("sbase", 2, 4))
+            elif number == base:
+                parts.append(self._pair("sbase", 2, 2))
+            else:
+                parts.append(self._scalar("sdata", role.dwords))
+        return parts
+
+    def _signed_hexadecimal(self, value: int) -> str:
+        width = self.fields["offset"].width
+        if value >> width - 1:
+            return f"-{(1 << width) - value:#x}"
+        return f"{value:#x}"
+
+    def _scalar_offset(self) -> Part:
+        """An immediate, a register, or both."""
+        fields = self.fields
+        buffer = any(role.kind is OperandKind.RESOURCE for role in self.row.operands)
+        offset = fields["offset"]
+        signed = hex if buffer and offset.width == 21 else self._signed_hexadecimal
+
+        if "imm" in fields:
+
+            def older(index: int) -> str:
+                value, soffset = index & offset.mask, index >> offset.width & 0x7F
+                has_immediate, has_register = (
+                    index >> offset.width + 7 & 1,
+                    index >> offset.width + 8,
+                )
+                if not has_immediate:
+                    code = soffset if has_register else value & 0x7F
+                    return operands.scalar_text(self.target, code, 1)
+                if not has_register:
+                    return signed(value)
+                return f"{operands.scalar_text(self.target, soffset, 1)} offset:{signed(value)}"
+
+            order = (offset, fields["soffset"], fields["imm"], fields["soffset_en"])
+            return gathered(Texts(older), *order)
+
+        always = "scalar_offset_always" in self.traits
+
+        def newer(index: int) -> str:
+            value, code = index & offset.mask, index >> offset.width
+            register = operands.scalar_text(self.target, code, 1)
+            if register == "null":
+                return signed(value)
+            return f"{register} offset:{signed(value)}" if value or always else register
+
+        return gathered(Texts(newer), offset, fields["soffset"])
+
+
+class VectorMemoryPlanBuilder(PlanBuilder):
+    """The plan of an instruction that addresses memory or LDS by lane, or moves a tensor."""
+
+    def _operands(self) -> list[Part]:
+        by_format = {
+            "DS": self._ds,
+            "FLAT": self._flat,
+            "GLOBAL": self._flat,
+            "SCRATCH": self._flat,
+            "MUBUF": self._mubuf,
+            "VIMAGE": self._vimage,
+        }
+        return by_format[self.shape.name]()
+
+    def _own_modifiers(self) -> list[modifiers.Modifier]:
+        name, row = self.shape.name, self.row
+        if name == "VIMAGE":
+            return []
+        if name == "DS" or row.memory is not None or row.role is Role.PREFETCH:
+            return modifiers.memory(self.shape, row)
+        return modifiers.cache_policy(self.shape, row)
+
+    def _ds(self) -> list[Part]:
+        row, parts = self.row, []
+        data = iter(("data0", "data1"))
+        has_address = any(role.kind is OperandKind.ADDRESS for role in row.operands)
+        for role in row.operands:
+            if role.access in WRITES:
+                parts.append(self._vector_field("vdst", role.dwords))
+            elif role.kind is OperandKind.ADDRESS or not (has_address or row.memory_form.by_lane):
+                parts.append(gathered(operands.vectors(1), self.fields["addr"]))
+            else:
+                parts.append(self._vector_field(next(data), role.dwords))
+        return parts
+
+    def _flat(self) -> list[Part]:
+        row, parts = self.row, []
+        to_lds = row.memory is not None and row.memory.kind is MemoryKind.LOAD_TO_LDS
+        for role in row.operands:
+            if role.kind is OperandKind.ADDRESS:
+                parts.append(self._flat_address())
+            elif role.kind is OperandKind.SCALAR_ADDRESS:
+                if self.shape.name != "FLAT" or "flat_saddr" in self.traits:
+                    parts.append(self._saddr(role.optional))
+            elif role.access in WRITES and role.optional:
+                parts.append(self._returned(role))
+            elif role.access in WRITES or to_lds:
+                parts.append(self._vector_field("vdst", role.dwords))
+            else:
+                parts.append(self._vector_field("data", role.dwords))
+        return parts
+
+    def _returned(self, role: OperandRole) -> Part:
+        """The old value, which an atomic writes with a flag only."""
+        fields = self.fields
+        flag = next(fields[name] for name in ("glc", "sc0", "th") if name in fields)
+        texts = operands.vectors(role.dwords, "acc" in fields)
+        gathers = [(fields["vdst"].low, 0xFF, 0)]
+        if "acc" in fields:
+            gathers.append((fields["acc"].low, 1, 8))
+        gathers.append((flag.low, 1, 9))
+        shown = Texts(lambda index: texts[index & 0x1FF] if index >> 9 else "")
+        return Part(tuple(gathers), shown)
+
+    def _saddr(self, optional: bool) -> Part:
+        none = "" if optional else "off"
+        scratch = self.row.memory is not None and self.row.memory.space is Space.SCRATCH
+        dwords = 1 if scratch else 2
+
+        def text(code: int) -> str:
+            if code == _NO_SADDR_OF_GFX9 or (code == _NO_SADDR and "null_at_124" in self.traits):
+                return none
+            return operands.scalar_text(self.target, code, dwords)
+
+        return gathered(Texts(text), self.fields["saddr"])
+
+    def _flat_address(self) -> Part:
+        fields = self.fields
+        if self.shape.name == "SCRATCH":
+            if "sve" in fields:
+                shown = Texts(lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 else "off")
+                return gathered(shown, fields["addr"], fields["sve"])
+            shown = Texts(
+                lambda i: (
+                    operands.vector_text(i & 0xFF, 1) if i >> 8 == _NO_SADDR_OF_GFX9 else "off"
+                )
+            )
+            return gathered(shown, fields["addr"], fields["saddr"])
+        optional = any(role.kind is OperandKind.SCALAR_ADDRESS for role in self.row.operands)
+        if not optional or (self.shape.name == "FLAT" and "flat_saddr" not in self.traits):
+            return gathered(operands.vectors(2), fields["addr"])
+
+        def text(index: int) -> str:
+            code = index >> 8
+            none = code == _NO_SADDR_OF_GFX9 or (code == _NO_SADDR and "null_at_124" in self.traits)
+            return operands.vector_text(index & 0xFF, 2 if none else 1)
+
+        return gathered(Texts(text), fields["addr"], fields["saddr"])
+
+    def _mubuf(self) -> list[Part]:
+        parts: list[Part] = []
+        fields = self.fields
+        for role in self.row.operands:
+            if role.kind is OperandKind.ADDRESS:
+                address = fields.get("vaddr") or fields["addr"]
+                shown = Texts(_buffer_address)
+                parts.append(gathered(shown, address, fields["offen"], fields["idxen"]))
+            elif role.kind is OperandKind.RESOURCE:
+                field = fields["rsrc"]
+                parts.append(self._pair("rsrc", 4 if field.width == 5 else 1, 4))
+            elif role.kind is OperandKind.OFFSET:
+                scalar = fields["soffset"].width == 7
+                parts.append(
+                    self._scalar("soffset", 1)
+                    if scalar
+                    else gathered(operands.scalar_sources(self.target, 1, "b32"), fields["soffset"])
+                )
+            elif "tfe" in fields:
+                parts.append(self._buffer_data(role.dwords))
+            else:
+                parts.append(self._vector_field("vdata", role.dwords))
+        return parts
+
+    def _buffer_data(self, dwords: int) -> Part:
+        shown = Texts(lambda i: operands.vector_text(i & 0xFF, dwords + (i >> 8)))
+        return gathered(shown, self.fields["vdata"], self.fields["tfe"])
+
+    def _vimage(self) -> list[Part]:
+        parts: list[Part] = []
+        for number, role in enumerate(self.row.operands):
+            field = self.fields[f"vaddr{number}"]
+            texts = Texts(
+                lambda code, size=role.dwords: (
+                    "" if code == _NO_SADDR else operands.scalar_text(self.target, code, size)
+                )
+            )
+            parts.append(gathered(texts, field))
+        return parts
+
+
+def _buffer_address(index: int) -> str:
+    count = (index >> 8 & 1) + (index >> 9)
+    return operands.vector_text(index & 0xFF, count) if count else "off"
