@@ -56,3 +56,8 @@ def test_upper_bits_of_registers_are_those_of_the_mode() -> None:
 
 def test_a_truncated_instruction_is_data() -> None:
     assert _texts(_read("gfx942", MOVE, 0xD3CD0000)) == ["v_mov_b32_e32 v1, v2", "data"]
+
+
+def test_a_known_instruction_without_its_last_word_is_data() -> None:
+    """The missing word is not the literal 0 of the first instruction."""
+    assert _texts(_read("gfx942", 0xBE8000FF, 0, 0xBE8000FF)) == ["s_mov_b32 s0, lit(0x0)", "data"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from wavecast.isa.encoding import operands
 from wavecast.isa.encoding.formats import Format, formats, traits
 from wavecast.isa.encoding.opcodes import EncodedRow, encoded_rows
 from wavecast.isa.encoding.operands import LITERAL, LITERAL64, Undecodable
 from wavecast.isa.encoding.plans import pair_plan, plan
+from wavecast.isa.encoding.text_plan import TextPlan
 from wavecast.isa.opcode import MemoryKind, OperandAccess, OperandKind
 from wavecast.isa.targets import isa_target
 
@@ -37,8 +37,7 @@ _SCALAR: Final = frozenset({"SOP1", "SOP2", "SOPC"})
 _FIRST_SOURCE: Final = frozenset({"VOP1", "VOP2", "VOPC", "VOP3", "VOP3P"})
 
 
-@dataclass(frozen=True, slots=True)
-class Decoding:
+class Decoding(NamedTuple):
     """One instruction: its text, its words, and its row; `target` is the distance in words of a
     branch from the next instruction, None for others."""
 
@@ -58,6 +57,7 @@ class MachineDecoder:
         self._rows = encoded_rows(self.target)
         self._traits = traits(self.target)
         self._by_top: dict[int, tuple[Format, ...]] = {}
+        self._readers: dict[tuple[Format, EncodedRow], _RowReader] = {}
 
     def decode(self, word: int, available: int = MOST_WORDS, upper: int = 0) -> Decoding | None:
         """The instruction at the start of `word`, which has `available` words; None for other
@@ -91,18 +91,11 @@ class MachineDecoder:
         if rows is None:
             return None
         row = rows[0] if len(rows) == 1 else self._chosen(shape, rows, word)
-        following, words = self._behind(shape, row, word)
-        if words > available:
-            return None
-        found = plan(self.target, self.wave_lanes, shape, row, following)
-        text = found.text(word, upper)
-        if LITERAL in text:
-            value = word >> 32 * (words - 1) & 0xFFFFFFFF
-            text = text.replace(LITERAL, _literal_text(value, not _has_immediate(row)))
-        elif LITERAL64 in text:
-            value = word >> 32 * (words - 2) & 0xFFFFFFFFFFFFFFFF
-            text = text.replace(LITERAL64, f"{value:#x}")
-        return Decoding(text, words, row, _branch(row, word))
+        reader = self._readers.get((shape, row))
+        if reader is None:
+            reader = _RowReader(self.target, self.wave_lanes, shape, row)
+            self._readers[shape, row] = reader
+        return reader.read(word, available, upper)
 
     def _pair(self, shape: Format, word: int, available: int, upper: int) -> Decoding | None:
         """A VOPD pair: two operations that issue together."""
@@ -132,46 +125,95 @@ class MachineDecoder:
                     return row
         return rows[0]
 
-    def _behind(self, shape: Format, encoded: EncodedRow, word: int) -> tuple[str, int]:
-        """The format of the word behind, and all words with a literal."""
-        name, fields, row = shape.name, shape.fields, encoded.row
-        if _has_immediate(encoded):
-            if name in ("VOP2", "SOP2"):
-                size = 2 if row.operands[0].dwords == 2 else 1
-                return "", shape.words + size
-            if name == "SOPK" and all(role.kind is _IMMEDIATE for role in row.operands[-2:]):
-                return "", shape.words + (len(row.operands) - 1)
-        if name in _FIRST_SOURCE:
-            first = fields["src0"].of(word)
-            following = _BEHIND.get(first, "")
-            if following and _TRAITS[following] not in self._traits:
-                following = ""
-            if following and (name in _ONE_WORD or "vector_dpp" in self._traits):
-                return following, shape.words + 1
-        return "", shape.words + self._literal(shape, encoded, word)
 
-    def _literal(self, shape: Format, encoded: EncodedRow, word: int) -> int:
-        """Words of the literal that a source names."""
-        name, fields = shape.name, shape.fields
-        if name in ("VOP3", "VOP3P"):
-            if "literal_in_vop3" not in self._traits:
-                return 0
-            names = ("src0", "src1", "src2")[: _sources(encoded)]
-        elif name in _SCALAR:
-            names = ("src0", "src1")[: _sources(encoded)]
-        elif name in _ONE_WORD:
-            names = ("src0",)
+class _RowReader:
+    """Reads the instructions of one row in one format; what no bit of them changes is computed
+    once."""
+
+    def __init__(self, target: str, wave_lanes: int, shape: Format, row: EncodedRow) -> None:
+        self._arguments = target, wave_lanes, shape, row
+        self._row = row
+        self._marked = not _has_immediate(row)
+        self._branches = bool(row.row.operands) and row.row.operands[-1].kind is OperandKind.LABEL
+        self._plans: dict[str, TextPlan] = {}
+        self._words = shape.words
+        self._own_words = shape.words
+        own = _immediate_words(shape, row)
+        self._own_words += own
+        known = traits(target)
+        self._first, self._first_mask = 0, 0
+        self._behind: dict[int, str] = {}
+        self._sources: tuple[tuple[int, int], ...] = ()
+        self._literals: dict[int, int] = {}
+        if own:
+            return
+        if shape.name in _FIRST_SOURCE and (shape.name in _ONE_WORD or "vector_dpp" in known):
+            first = shape.fields["src0"]
+            self._first, self._first_mask = first.low, first.mask
+            self._behind = {code: name for code, name in _BEHIND.items() if _TRAITS[name] in known}
+        self._sources = _literal_sources(shape, row, known)
+        self._literals = {operands.CODE_LITERAL: 1}
+        if "literal_64" in known:
+            self._literals[operands.CODE_LITERAL64] = 2
+
+    def read(self, word: int, available: int, upper: int) -> Decoding | None:
+        """The instruction, None where it has more than `available` words. Raises Undecodable for a
+        field without a meaning."""
+        following, words = "", self._own_words
+        if self._behind:
+            following = self._behind.get(word >> self._first & self._first_mask, "")
+        if following:
+            words = self._words + 1
         else:
-            return 0
-        for field in names:
-            if field not in fields:
-                continue
-            code = fields[field].of(word)
-            if code == operands.CODE_LITERAL:
-                return 1
-            if code == operands.CODE_LITERAL64 and "literal_64" in self._traits:
-                return 2
+            for low, mask in self._sources:
+                code = word >> low & mask
+                if code in self._literals:
+                    words += self._literals[code]
+                    break
+        if words > available:
+            return None
+        found = self._plans.get(following)
+        if found is None:
+            found = self._plans[following] = plan(*self._arguments, following)
+        text = found.text(word, upper)
+        if LITERAL in text:
+            value = word >> 32 * (words - 1) & 0xFFFFFFFF
+            text = text.replace(LITERAL, _literal_text(value, self._marked))
+        elif LITERAL64 in text:
+            value = word >> 32 * (words - 2) & 0xFFFFFFFFFFFFFFFF
+            text = text.replace(LITERAL64, f"{value:#x}")
+        target = None
+        if self._branches:
+            offset = word & 0xFFFF
+            target = offset - ((offset & 0x8000) << 1)
+        return Decoding(text, words, self._row, target)
+
+
+def _immediate_words(shape: Format, encoded: EncodedRow) -> int:
+    """Words of the immediates behind an instruction whose row always has them."""
+    row = encoded.row
+    if not _has_immediate(encoded):
         return 0
+    if shape.name in ("VOP2", "SOP2"):
+        return 2 if row.operands[0].dwords == 2 else 1
+    if shape.name == "SOPK" and all(role.kind is _IMMEDIATE for role in row.operands[-2:]):
+        return len(row.operands) - 1
+    return 0
+
+
+def _literal_sources(
+    shape: Format, encoded: EncodedRow, known: frozenset[str]
+) -> tuple[tuple[int, int], ...]:
+    """First bit and mask of the fields that can name a literal."""
+    name, fields = shape.name, shape.fields
+    names: tuple[str, ...] = ()
+    if name in ("VOP3", "VOP3P") and "literal_in_vop3" in known:
+        names = ("src0", "src1", "src2")[: _sources(encoded)]
+    elif name in _SCALAR:
+        names = ("src0", "src1")[: _sources(encoded)]
+    elif name in _ONE_WORD:
+        names = ("src0",)
+    return tuple((fields[item].low, fields[item].mask) for item in names if item in fields)
 
 
 def _literal_text(value: int, marked: bool) -> str:
@@ -185,14 +227,6 @@ def _has_immediate(encoded: EncodedRow) -> bool:
 
 def _sources(encoded: EncodedRow) -> int:
     return sum(role.access not in _WRITES for role in encoded.row.operands)
-
-
-def _branch(encoded: EncodedRow, word: int) -> int | None:
-    operands_ = encoded.row.operands
-    if not operands_ or operands_[-1].kind is not OperandKind.LABEL:
-        return None
-    offset = word & 0xFFFF
-    return offset - ((offset & 0x8000) << 1)
 
 
 @lru_cache(maxsize=32)

@@ -75,7 +75,7 @@ class PlanBuilder(ABC):
             mnemonic = f"{mnemonic}_{suffix}"
         gathers, texts = self._modifiers()
         trailing = Part(tuple(gathers), texts) if gathers else None
-        return TextPlan(mnemonic, tuple(parts), trailing, self.encoded, self._slots(parts))
+        return TextPlan(mnemonic, tuple(parts), trailing, self._slots(parts))
 
     def _slots(self, parts: Sequence[Part]) -> tuple[int, ...]:
         """For each operand the position of its upper bits, -1 for one without any."""

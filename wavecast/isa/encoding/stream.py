@@ -7,18 +7,19 @@ Equal words share one decoding.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from wavecast.isa.encoding.decoder import MOST_WORDS, Decoding, machine_decoder
+from wavecast.isa.encoding.opcodes import EncodedRow, encoded_rows
 from wavecast.isa.opcode import OpcodeFlag
 
 _WORD = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """One instruction, or one word of data (`decoding` None), at its address."""
 
     address: int
@@ -33,12 +34,25 @@ class Placed:
         return self.address + _WORD * (self.decoding.words + self.decoding.target)
 
 
+@cache
+def _modes(target: str) -> frozenset[EncodedRow]:
+    """The rows of a target that select the upper bits of register numbers."""
+    return frozenset(
+        row
+        for rows in encoded_rows(target).values()
+        for row in rows
+        if OpcodeFlag.VGPR_MSB in row.row.flags
+    )
+
+
 class CodeReader:
     """Reads machine code of one target and wave size; decodings are shared by all it reads."""
 
     def __init__(self, target: str, wave_lanes: int) -> None:
         self._decoder = machine_decoder(target, wave_lanes)
-        self._known: dict[int, dict[int, Decoding | None]] = {}
+        self._modes = _modes(self._decoder.target)
+        self._known: tuple[dict[int, Decoding], ...] = tuple({} for _ in range(MOST_WORDS + 1))
+        self._known_upper: dict[tuple[int, int], Decoding | None] = {}
 
     def read(self, code: bytes, address: int, starts: Iterable[int] = ()) -> list[Placed]:
         """The instructions of `code`, which lies at `address`, in order.
@@ -51,72 +65,79 @@ class CodeReader:
         pending = [0, *((start - address) // _WORD for start in starts)]
         while pending:
             position = pending.pop()
-            for item in self._walk(words, position, address, found):
-                target = item.target
-                if target is None:
-                    continue
-                index, odd = divmod(target - address, _WORD)
-                if not odd and 0 <= index < len(words) and index not in found:
+            for index in self._walk(code, words, position, address, found):
+                if 0 <= index < len(words) and index not in found:
                     pending.append(index)
         return self._completed(_without_overlap([found[index] for index in sorted(found)]), words)
 
     def _completed(self, items: list[Placed], words: list[int]) -> list[Placed]:
         """With complete numbers of registers behind `s_set_vgpr_msb`, which selects their upper
         bits for all that follows."""
+        modes = self._modes
+        if not modes:
+            return items
         upper, completed = 0, []
         for item in items:
             decoding = item.decoding
-            if decoding is not None and upper and OpcodeFlag.VGPR_MSB not in decoding.row.row.flags:
+            if decoding is not None and decoding.row in modes:
+                upper = item.word & 0xFF
+            elif decoding is not None and upper:
                 first = (item.address - items[0].address) // _WORD
                 value = 0
                 for shift, word in enumerate(words[first : first + decoding.words]):
                     value |= word << 32 * shift
-                again = self._decoder.decode(value, decoding.words, upper)
+                again = self._with_upper(value, decoding.words, upper)
                 item = Placed(item.address, again, item.word)
-            elif decoding is not None and OpcodeFlag.VGPR_MSB in decoding.row.row.flags:
-                upper = item.word & 0xFF
             completed.append(item)
         return completed
 
-    def _walk(
-        self, words: list[int], position: int, address: int, found: dict[int, Placed]
-    ) -> list[Placed]:
-        """Reads from a word on until what is read already, into `found`; returns what is new."""
-        new = []
-        count = len(words)
-        decode = self._one
-        while position < count and position not in found:
-            decoding = decode(words, position)
-            placed = Placed(address + _WORD * position, decoding, words[position])
-            found[position] = placed
-            new.append(placed)
-            position += decoding.words if decoding is not None else 1
-        return new
+    def _with_upper(self, value: int, words: int, upper: int) -> Decoding | None:
+        """The decoding of an instruction of `words` words with upper bits of its registers."""
+        key = (value, upper << 8 | words)
+        if key not in self._known_upper:
+            self._known_upper[key] = self._decoder.decode(value, words, upper)
+        return self._known_upper[key]
 
-    def _one(self, words: list[int], position: int) -> Decoding | None:
-        first = words[position]
-        known = self._known.get(first)
-        if known is None:
-            known = self._known[first] = {}
-        else:
-            single = known.get(-1)
-            if single is not None:
-                return single
-        window = words[position : position + MOST_WORDS]
-        key = 0
-        for shift, word in enumerate(window):
-            key |= word << 32 * shift
-        for size in (2, 3):
-            hit = known.get(key & (1 << 32 * size) - 1 | 1 << 200 + size)
-            if hit is not None:
-                return hit
-        decoding = self._decoder.decode(key, len(window))
+    def _walk(
+        self, code: bytes, words: list[int], position: int, address: int, found: dict[int, Placed]
+    ) -> list[int]:
+        """Reads from a word on until what is read already, into `found`; returns the indices of the
+        words that branches go to."""
+        targets = []
+        count = len(words)
+        one = self._known[1]
+        while position < count and position not in found:
+            first = words[position]
+            decoding = one.get(first) or self._longer(code, words, position)
+            found[position] = Placed(address + _WORD * position, decoding, first)
+            if decoding is None:
+                position += 1
+                continue
+            position += decoding.words
+            if decoding.target is not None:
+                targets.append(position + decoding.target)
+        return targets
+
+    def _longer(self, code: bytes, words: list[int], position: int) -> Decoding | None:
+        """The instruction at a word that is not a known instruction by itself."""
+        _, _, two, three, *_ = self._known
+        key = words[position]
+        available = len(words) - position
+        if available > 1:
+            key |= words[position + 1] << 32
+            if (known := two.get(key)) is not None:
+                return known
+        if available > 2 and three:
+            key |= words[position + 2] << 64
+            if (known := three.get(key)) is not None:
+                return known
+        first = _WORD * position
+        available = min(available, MOST_WORDS)
+        key = int.from_bytes(code[first : first + _WORD * available], "little")
+        decoding = self._decoder.decode(key, available)
         if decoding is not None:
-            if decoding.words == 1:
-                known[-1] = decoding
-            elif decoding.words <= 3:
-                size = decoding.words
-                known[key & (1 << 32 * size) - 1 | 1 << 200 + size] = decoding
+            size = decoding.words
+            self._known[size][key & (1 << 32 * size) - 1] = decoding
         return decoding
 
 

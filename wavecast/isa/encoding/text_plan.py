@@ -7,10 +7,10 @@ the instruction, the wave size). It is made once; printing an instruction is a f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from wavecast.isa.encoding.formats import BitField
-from wavecast.isa.encoding.opcodes import EncodedRow
 from wavecast.isa.encoding.operands import Texts
 
 Gather = tuple[int, int, int]
@@ -24,19 +24,35 @@ class Part:
     gathers: tuple[Gather, ...]
     texts: Texts
 
-    def text(self, word: int) -> str:
-        index = 0
-        for shift, mask, position in self.gathers:
-            index |= (word >> shift & mask) << position
-        return self.texts[index]
+    def printer(self) -> Callable[[int], str]:
+        """The function from an instruction to the part's text; it raises Undecodable for an index
+        without a meaning."""
+        gathers, texts = self.gathers, self.texts
+        if not gathers:
+            text = texts[0]
+            return lambda _: text
+        if len(gathers) == 1:
+            shift, mask, _ = gathers[0]
+            return lambda word: texts[word >> shift & mask]
+        if len(gathers) == 2:
+            (shift, mask, _), (shift1, mask1, at1) = gathers
+            return lambda word: texts[word >> shift & mask | (word >> shift1 & mask1) << at1]
+
+        def joined(word: int) -> str:
+            index = 0
+            for shift, mask, position in gathers:
+                index |= (word >> shift & mask) << position
+            return texts[index]
+
+        return joined
 
 
 def gathered(texts: Texts, *fields: BitField) -> Part:
     """The text of fields, joined to one index: the first field has its lowest bits."""
     gathers, position = [], 0
-    for field in fields:
-        gathers.append((field.low, field.mask, position))
-        position += field.width
+    for bits in fields:
+        gathers.append((bits.low, bits.mask, position))
+        position += bits.width
     return Part(tuple(gathers), texts)
 
 
@@ -45,15 +61,20 @@ def constant(text: str) -> Part:
     return Part((), Texts(lambda _: text))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TextPlan:
     """The text of the instructions of one opcode number: mnemonic, operands, modifiers."""
 
     mnemonic: str
     operands: tuple[Part, ...]
     modifiers: Part | None
-    row: EncodedRow
     slots: tuple[int, ...]
+    _printers: tuple[Callable[[int], str], ...] = field(init=False)
+    _trailing: Callable[[int], str] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._printers = tuple(part.printer() for part in self.operands)
+        self._trailing = self.modifiers.printer() if self.modifiers is not None else None
 
     def text(self, word: int, upper: int = 0) -> str:
         """The instruction; a literal is still `LITERAL`.
@@ -61,18 +82,17 @@ class TextPlan:
         `upper` has two bits for each of src0, src1, src2 and the destination, which are above the
         eight bits of their register numbers (gfx1250, `s_set_vgpr_msb`).
         """
-        if upper:
-            texts = [
-                _with_upper(part.text(word), upper >> 2 * slot & 3)
-                if slot >= 0
-                else part.text(word)
-                for part, slot in zip(self.operands, self.slots, strict=True)
-            ]
+        if not upper:
+            shown = [text for printer in self._printers if (text := printer(word))]
         else:
-            texts = [part.text(word) for part in self.operands]
-        shown = [text for text in texts if text]
+            texts = [printer(word) for printer in self._printers]
+            shown = [
+                _with_upper(text, upper >> 2 * slot & 3) if slot >= 0 else text
+                for text, slot in zip(texts, self.slots, strict=True)
+                if text
+            ]
         text = f"{self.mnemonic} {', '.join(shown)}" if shown else self.mnemonic
-        return text + self.modifiers.text(word) if self.modifiers is not None else text
+        return text + self._trailing(word) if self._trailing is not None else text
 
 
 _REGISTERS = re.compile(r"\bv(?:(\d+)|\[(\d+):(\d+)\])")
