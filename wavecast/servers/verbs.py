@@ -69,7 +69,7 @@ def file(path: str) -> str:
 
 
 def name(text: str) -> str:
-    """`text`, an argument that is no option. Raises UsageError where it looks like one."""
+    """`text`, which must not look like an option. Raises UsageError where it does."""
     if text.startswith("-"):
         raise UsageError(f"not a name, but an option: {text}")
     return text
