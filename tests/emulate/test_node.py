@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
+from wavecast import processes
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import Team
@@ -98,3 +100,35 @@ def test_a_deadlock_needs_every_worker_of_every_launch() -> None:
 def test_a_count_out_of_range(count: int) -> None:
     with pytest.raises(UsageError, match=f"count={count}"):
         GpuNode(count)
+
+
+def test_a_fork_is_refused_instead_of_waiting_for_ever(node: GpuNode) -> None:
+    go = threading.Event()
+
+    def wait() -> None:
+        go.wait(10)
+
+    node.queue(0).submit(wait)
+    marker = node.queue(0).marker()
+
+    def child() -> None:
+        for use in (
+            lambda: node.wait(marker),
+            lambda: node.queue(0).submit(child),
+            lambda: node.synchronize(0),
+        ):
+            with pytest.raises(UsageError, match="a fork cannot use"):
+                use()
+        node.close(failed=False)
+
+    started = processes.fork(child)
+    ended = None
+    for _ in range(500):
+        ended = processes.poll(started)
+        if ended is not None:
+            break
+        time.sleep(0.02)
+    else:
+        processes.kill(started)
+    go.set()
+    assert ended == processes.Ended()

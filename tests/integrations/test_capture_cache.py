@@ -170,6 +170,15 @@ def observed(folder: Path, body: str) -> RunDependencies | str:
             "opens a connection",
         ),
         ("import pathlib; f = pathlib.Path('new'); f.touch()", ""),
+        ("n = open('old').read(); open('old', 'w').write('x')", "a file changed while it ran"),
+        ("import os; open('old').read(); os.remove('old')", "a file changed while it ran"),
+        ("import os\nif not os.path.exists('a'): open('a', 'w')", "a file changed while it ran"),
+        ("import os\nif not os.path.exists('a'): os.mkdir('a')", "a file changed while it ran"),
+        ("open('a', 'x')", "a file changed while it ran"),
+        ("open('old', 'a').write('x'); open('old').read()", "a file changed while it ran"),
+        ("open('old', 'a').write('x')", ""),
+        ("open('old', 'w').write('x'); open('old').read()", ""),
+        ("import os\nos.mkdir('a'); os.path.exists('a/b'); open('a/b', 'w')", ""),
         ("import pathlib, os; open('old').read(); os.utime('old')", "a file changed while it ran"),
     ],
 )
@@ -203,3 +212,24 @@ def test_runs_that_saw_different_files_are_not_united() -> None:
     assert together is not None
     assert together.paths == {"/a": "1"}
     assert united([one("1"), one("2")]) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "new"),
+    [
+        ("from importlib.util import find_spec; find_spec('wanted_file')", "wanted_file.py"),
+        ("import space\ntry: from space import wanted_file\nexcept ImportError: pass",
+         "space/wanted_file.py"),
+        ("import space", "space/__init__.py"),
+        ("file = open('old', 'a+'); file.seek(0); file.read()", "old"),
+    ],
+)  # fmt: skip
+def test_files_that_would_be_found_now(tmp_path: Path, body: str, new: str) -> None:
+    (tmp_path / "space").mkdir()
+    (tmp_path / "old").touch()
+    os.utime(tmp_path / "old", (1, 1))
+    found = observed(tmp_path, f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{body}")
+    assert isinstance(found, RunDependencies)
+    assert found.unchanged()
+    (tmp_path / new).write_text("# new")
+    assert not found.unchanged()

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from wavecast.cli.learn import command
 from wavecast.errors import InputError, UnknownName
 from wavecast.learn.chapter import Chapter, chapter, chapters
-from wavecast.learn.goals import GOALS, check
+from wavecast.learn.goals import GOALS, check, explained
+from wavecast.servers import verbs
 
 CHAPTERS = chapters()
 FAST = 2
@@ -88,3 +89,26 @@ def test_the_verb_lists_starts_and_writes_notebooks(tmp_path, monkeypatch) -> No
     assert run.invoke(command, ["notebook", "2"]).exit_code == 0
     cells = json.loads((tmp_path / "coalescing.ipynb").read_text())["cells"]
     assert "".join(cells[1]["source"]).startswith("%%writefile kernel.py\n")
+
+
+def test_a_chapter_overwrites_no_file(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(InputError, match=r"README\.md exists"):
+        chapter("1").begin(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+def test_a_hip_file_of_any_name_is_explained_as_hip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[list[str]] = []
+    monkeypatch.setattr(verbs, "document", lambda arguments, **_: given.append(arguments) or {})
+    monkeypatch.setattr(
+        verbs, "text", lambda arguments, **_: given.append(arguments) or (0, "", "")
+    )
+    one = next(one for one in CHAPTERS if one.file.endswith(".hip"))
+    file = tmp_path / "mine.hip"
+    explained(one, file)
+    next(check(one, file))
+    assert [arguments[1] for arguments in given] == [str(file)] * 2

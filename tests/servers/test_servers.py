@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from wavecast.errors import UsageError
+from wavecast.servers import tools
+
 SCRIPT = """\
 import torch
 import triton
@@ -23,6 +26,12 @@ def strided_copy(out, x, n, BLOCK: tl.constexpr):
 x = torch.zeros(1 << 22, device="cuda")
 strided_copy[(64,)](torch.empty(1 << 16, device="cuda"), x, 1 << 16, BLOCK=1024)
 """
+
+
+class ClientWithout:
+    """Capabilities of an editor that refreshes nothing."""
+
+    workspace = None
 
 
 @pytest.fixture
@@ -59,6 +68,52 @@ def test_an_agent_gets_figures_and_findings(script: Path) -> None:
             assert "no such file: --help" in str(refused.content)
 
     asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("explain", ("x" * 300,), "no such file: xxx"),
+        ("explain", ("a\0b",), "no such file: a"),
+        ("arch", ("mi300x,--help",), "an option: --help"),
+        ("model", ("--help",), "an option: --help"),
+        ("predict", ("--version", "1"), "an option: --version"),
+        ("predict", ("gemm", "4\0"), "NUL character"),
+    ],
+)
+def test_arguments_that_are_no_names(tool: str, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        getattr(tools, tool)(*arguments)
+
+
+def test_findings_of_a_file_go_with_its_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pygls")
+    from wavecast.servers import lsp, verbs
+
+    server = lsp.server("gfx942")
+    published: list[int] = []
+    monkeypatch.setattr(
+        server,
+        "text_document_publish_diagnostics",
+        lambda params: published.append(len(params.diagnostics)),
+    )
+    monkeypatch.setattr(
+        verbs,
+        "document",
+        lambda *_, **__: {"kernels": [], "failures": [{"stage": "capture", "message": "broken"}]},
+    )
+    monkeypatch.setattr(lsp.KernelServer, "client_capabilities", ClientWithout)
+    path = tmp_path / "kernels.py"
+    path.write_text("@triton.jit\n")
+    server.explain(path.as_uri())
+    path.write_text("x = 1\n")
+    server.explain(path.as_uri())
+    assert published == [1, 0]
+    assert path.as_uri() not in server.known
+    server.explain(f"file:///{'a' * 5000}.py")
+    assert published == [1, 0]
 
 
 @pytest.mark.torch

@@ -9,6 +9,7 @@ no host thread can launch more; where a host thread does something else, it is a
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections import deque
@@ -68,13 +69,15 @@ class LaunchQueue:
 
     def submit(self, work: Callable[[], None]) -> None:
         """Append work: a launch in the node's team, or a copy. Raises what an earlier launch of the
-        GPU raised."""
+        GPU raised, and UsageError in a fork."""
         node = self.node
+        node.check_process()
         with node.changed:
             node.raise_failure(self.gpu)
             self._work.append(work)
             self.submitted += 1
             if self._thread is None:
+                node.process = os.getpid()
                 name = f"{THREAD_PREFIX}gpu{self.gpu}-{self.number}"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
@@ -144,6 +147,8 @@ class GpuNode:
         self.team = Team(self._expects_more, self._absent)
         self.changed = threading.Condition(threading.RLock())
         self.closed = False
+        self.process = 0
+        """The process that has the queues' host threads, 0 for none."""
         self._queues: dict[tuple[int, int], LaunchQueue] = {}
         self._failures: dict[int, BaseException] = {}
         self._raised: set[int] = set()
@@ -153,12 +158,25 @@ class GpuNode:
 
     def queue(self, gpu: int, number: int = 0) -> LaunchQueue:
         """The queue of a stream, made when it is first asked for."""
+        known = self._queues.get((gpu, number))  # in a fork the lock may be locked for ever
+        if known is not None:
+            return known
         with self.changed:
             return self._queues.setdefault((gpu, number), LaunchQueue(self, gpu, number))
 
+    def check_process(self) -> None:
+        """Raises UsageError in a fork of a process whose GPUs have run something: no host thread
+        of a queue exists there."""
+        if self.process not in (0, os.getpid()):
+            raise UsageError(
+                "a fork cannot use emulated GPUs that its parent has used",
+                hint="fork before the first launch",
+            )
+
     def synchronize(self, gpu: int | None = None) -> None:
         """Wait until all that was submitted to a GPU, or to all, has ended. Raises what a launch
-        raised."""
+        raised, and UsageError in a fork."""
+        self.check_process()
         gpus = range(self.count) if gpu is None else (gpu,)
         with self.changed:
             markers = [q.marker() for q in self._queues.values() if q.gpu in gpus]
@@ -168,8 +186,9 @@ class GpuNode:
             self.raise_failure(number)
 
     def wait(self, marker: Marker) -> None:
-        """Wait for a marker. Raises what a launch of its GPU raised."""
+        """Wait for a marker. Raises what a launch of its GPU raised, and UsageError in a fork."""
         if not marker.reached:
+            self.check_process()
             with self.blocked(), self.changed:
                 while not marker.reached and not self.closed:
                     self.changed.wait(_LOOK)
@@ -221,7 +240,10 @@ class GpuNode:
 
     def close(self, *, failed: bool) -> None:
         """Wait for all queues, or with `failed` stop their launches, and end the host threads.
-        Raises what a launch raised and nothing has told the program of, unless `failed`."""
+        Raises what a launch raised and nothing has told the program of, unless `failed`. A fork
+        has nothing to end."""
+        if self.process not in (0, os.getpid()):
+            return
         try:
             told = self._raised & set(self._failures)
             for gpu in range(self.count):

@@ -50,15 +50,16 @@ class Chapter:
     def begin(self, folder: Path) -> Path:
         """Write text and kernel to `folder` and return the path of the kernel.
 
-        Raises InputError where the kernel is there already: it may have been edited.
+        Raises InputError where one of them is there already: it may have been edited.
         """
-        target = folder / self.file
-        if target.exists():
-            raise InputError(f"{target} exists", hint="edit it, or take another folder")
+        target, text = folder / self.file, folder / "README.md"
+        for path in (target, text):
+            if path.exists():
+                raise InputError(f"{path} exists", hint="take another folder")
         try:
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(self.start, target)
-            shutil.copyfile(self.folder / "text.md", folder / "README.md")
+            shutil.copyfile(self.folder / "text.md", text)
         except OSError as error:
             raise InputError(f"cannot write {folder}: {error.strerror}") from None
         return target

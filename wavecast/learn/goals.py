@@ -41,7 +41,7 @@ def check(chapter: Chapter, file: Path) -> Iterator[Reached]:
 def explained(chapter: Chapter, file: Path) -> Mapping[str, Any]:
     """The document of `explain` for `file`, launched as the chapter does."""
     options = ["--arch", ",".join(chapter.arch), "--format", "json"]
-    if file.name == HIP_FILE:
+    if chapter.file == HIP_FILE:
         plan = str(chapter.folder / "launch.toml")
         return verbs.document(["explain", str(file), "--args", plan, *options], accepted=(0,))
     script = str(chapter.folder / "check.py")
@@ -64,7 +64,7 @@ def _right(chapter: Chapter, file: Path, arch: str) -> Reached:
     if vendor(arch) != "amd":
         return Reached(goal, True, "not executed: the emulator executes AMD machine code")
     common = ["--arch", arch, "--check"]
-    if file.name == HIP_FILE:
+    if chapter.file == HIP_FILE:
         plan = str(chapter.folder / "small.toml")
         arguments = ["run", str(file), "--args", plan, *common]
     else:

@@ -45,6 +45,8 @@ class KernelServer(LanguageServer):
         """Explain the file of `uri` and publish its findings, unless a later request began."""
         path = _path(uri)
         if path is None:
+            if uri in self._latest:  # it had kernels
+                self.forget(uri)
             return
         with self._lock:
             number = self._latest[uri] = self._latest.get(uri, 0) + 1
@@ -66,7 +68,7 @@ class KernelServer(LanguageServer):
             self.workspace_code_lens_refresh(None)
 
     def forget(self, uri: str) -> None:
-        """Drop what is known about a closed file."""
+        """Drop what is known about a file that is closed or has no kernels any more."""
         with self._lock:
             self._latest[uri] = self._latest.get(uri, 0) + 1
             self.known.pop(uri, None)
@@ -116,13 +118,15 @@ def serve(arch: str) -> None:
 
 
 def _path(uri: str) -> Path | None:
-    """The file of `uri` if it can have kernels."""
+    """The file of `uri` if it can be read and can have kernels."""
     name = to_fs_path(uri)
-    if name is None or not (path := Path(name)).is_file():
+    if name is None or (path := Path(name)).suffix not in (".py", ".hip", ".cu", ".cpp"):
         return None
-    if path.suffix not in (".py", ".hip", ".cu", ".cpp"):
+    try:
+        text = path.read_text("utf-8", "replace")
+    except (OSError, ValueError):
         return None
-    return path if _KERNELS.search(path.read_text("utf-8", "replace")) else None
+    return path if _KERNELS.search(text) else None
 
 
 def _diagnostics(found: FileMarks, failure: str) -> list[types.Diagnostic]:

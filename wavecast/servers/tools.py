@@ -69,7 +69,7 @@ def predict(
     `shape` as in `wavecast explain OPERATION --shape`, such as "4096x4096x4096" for gemm.
     """
     options = ["--shape", shape, "--dtype", dtype, "--arch", arch, "--format", "json"]
-    return verbs.document(["explain", operation, *options], accepted=(0,))
+    return verbs.document(["explain", verbs.name(operation), *options], accepted=(0,))
 
 
 def diff(before: str, after: str, arch: str = "gfx942") -> dict[str, Any]:
@@ -103,12 +103,14 @@ def model(name: str, system: str = "8xMI300X", options: list[str] | None = None)
     "--concurrency", "1..64"].
     """
     given = options or []
-    return verbs.document(["model", name, "--system", system, *given, "--format", "json"])
+    return verbs.document(
+        ["model", verbs.name(name), "--system", system, *given, "--format", "json"]
+    )
 
 
 def arch(names: str = "") -> dict[str, Any]:
     """The facts about GPUs, such as "mi300x,mi355x"; without names the list of GPUs."""
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    wanted = [verbs.name(name.strip()) for name in names.split(",") if name.strip()]
     code, output, _ = verbs.text(["arch", *wanted], accepted=(0,))
     return {"exit_code": code, "text": output}
 

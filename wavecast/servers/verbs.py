@@ -29,9 +29,11 @@ def text(
 ) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of `wavecast` with `arguments`.
 
-    Raises VerbFailed where the exit code is not one of `accepted`, and where it takes longer than
-    `seconds`.
+    Raises UsageError for arguments that no process can get, VerbFailed where the exit code is not
+    one of `accepted`, and where it takes longer than `seconds`.
     """
+    if any("\0" in argument for argument in arguments):
+        raise UsageError(f"wavecast {arguments[0]}: an argument contains a NUL character")
     command = [sys.executable, "-m", "wavecast", *arguments]
     done = processes.run(command, ProcessLimits(seconds, seconds, _MEMORY))
     if done.exceeded:
@@ -57,9 +59,20 @@ def document(
 
 def file(path: str) -> str:
     """`path`, which must be a file. Raises UsageError where it is none, or looks like an option."""
-    if path.startswith("-") or not Path(path).is_file():
+    try:
+        known = Path(path).is_file()
+    except (OSError, ValueError):  # a name too long
+        known = False
+    if not known:
         raise UsageError(f"no such file: {path}")
-    return path
+    return name(path)
+
+
+def name(text: str) -> str:
+    """`text`, which must not look like an option. Raises UsageError where it does."""
+    if text.startswith("-"):
+        raise UsageError(f"not a name, but an option: {text}")
+    return text
 
 
 def _message(log: str) -> str:

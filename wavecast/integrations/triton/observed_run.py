@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -54,7 +55,8 @@ _THROUGH_PYTHON: Final = frozenset(
 )
 """Packages whose native code reads files that Python opened, or that came with the package."""
 _SYSTEM: Final = ("/dev", "/proc", "/sys")
-_WRITES: Final = os.O_CREAT | os.O_TRUNC
+_TICK: Final = 10_000_000
+"""Nanoseconds that the clock of Linux file systems may lag behind (1 / CONFIG_HZ)."""
 _ASKING: Final = ("access", "lstat", "readlink", "stat")
 _IMPORTS: Final = "<frozen importlib"
 
@@ -69,7 +71,8 @@ class RunObserver:
         self._ignored = tuple(map(os.path.realpath, ignored)) + _SYSTEM
         self._packages = (*package_folders(), *(_folder(name) for name in _TOOLS))
         self._tools = tuple(_folder(name) for name in _TOOLS)
-        self._touched: set[str] = {os.path.abspath(script)}
+        self._stat = os.stat
+        self._touched: dict[str, str] = {}
         self._written: set[str] = set()
         self._listed: set[str] = set()
         self._names: set[str] = set()
@@ -77,6 +80,7 @@ class RunObserver:
         self._outside = ""
         self._started = 0
         self._ended = False
+        self._touch(os.path.abspath(script))
 
     def install(self, patches: Patches) -> None:
         """Start to observe; `patches` put `os.stat` and its relatives back."""
@@ -87,6 +91,9 @@ class RunObserver:
             for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
                 if original in able:
                     able.add(asking)
+        asked = _AskedModules(self._names)
+        sys.meta_path.insert(0, asked)  # type: ignore[arg-type]
+        patches.callback(sys.meta_path.remove, asked)
         self._started = time.time_ns()
         sys.addaudithook(self._audit)
 
@@ -100,21 +107,24 @@ class RunObserver:
         installed: set[str] = set()
         folders = {os.path.abspath(folder) for folder in sys.path}
         for _, module in modules:
+            nested = [os.path.abspath(folder) for folder in vars(module).get("__path__", ())]
+            folders.update(folder for folder in nested if not self._is_installed(folder))
             file = vars(module).get("__file__")
             if not isinstance(file, str):
                 continue
             file = os.path.abspath(file)
             if self._is_installed(file):
                 installed.add(file)
-                continue
-            self._touched.add(file)
-            folders.update(map(os.path.abspath, vars(module).get("__path__", ())))
+            else:
+                self._touch(file)
         touched = {path for path in self._touched if not lies_in(path, self._ignored)}
         installed |= {path for path in touched if self._is_installed(path)}
         touched -= installed
-        if any(self._is_new(path) for path in touched - self._written):
+        if any(self._has_changed(path) for path in touched - self._written):
             return "a file changed while it ran"
-        names = {part for name in (*self._names, *sys.modules) for part in name.split(".")}
+        names = {"__init__"} | {
+            part for name in (*self._names, *sys.modules) for part in name.split(".")
+        }
         listed = {path for path in self._listed if not lies_in(path, self._ignored)}
         return RunDependencies(
             {path: state(path) for path in touched},
@@ -131,6 +141,8 @@ class RunObserver:
             self._opened(args[0], args[2])
         elif event == "import":
             self._names.add(str(args[0]))
+        elif event == "os.mkdir":
+            self._writes(args[0])
         elif event in ("os.listdir", "os.scandir"):
             if not _importing(sys._getframe(1)):
                 self._listed.update(_paths(args[0] if args[0] is not None else os.curdir))
@@ -138,17 +150,44 @@ class RunObserver:
             self._outside = self._outside or _OUTSIDE[event]
 
     def _opened(self, path: object, flags: object) -> None:
+        """Note an open file: read, or replaced. What is appended to a file depends on nothing."""
+        asked = flags if isinstance(flags, int) else os.O_RDONLY
+        if asked & os.O_TRUNC:
+            self._writes(path)
+        elif asked & os.O_EXCL or not (asked & os.O_CREAT and asked & os.O_ACCMODE == os.O_WRONLY):
+            for name in _paths(path):
+                self._touch(_source(name) if "__pycache__" in name else name)
+
+    def _writes(self, path: object) -> None:
+        """Note a new file or folder: what the script reads of it later is its own."""
         for name in _paths(path):
-            if "__pycache__" in name:
-                name = _source(name)
-            written = isinstance(flags, int) and bool(flags & _WRITES)
-            (self._written if written else self._touched).add(name)
+            if name not in self._touched and self._look(name) != FOLDER:
+                self._written.add(name)
+
+    def _touch(self, path: str) -> None:
+        """Note that the script looks at a path, and what is there at the first look."""
+        if path in self._touched:
+            return
+        if not self._written.isdisjoint((path, *map(str, Path(path).parents))):
+            self._written.add(path)
+        self._touched[path] = self._look(path)
+
+    def _look(self, path: str) -> str:
+        """What tells one file at a path from another, cheap to ask."""
+        try:
+            found = self._stat(path)
+        except (OSError, ValueError):
+            return ""
+        if stat.S_ISDIR(found.st_mode):
+            return FOLDER
+        return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
 
     def _asking(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def asking(path: Any, *args: Any, **named: Any) -> Any:
             if not self._ended:
-                self._touched.update(_paths(path))
+                for name in _paths(path):
+                    self._touch(name)
             return original(path, *args, **named)
 
         return asking
@@ -156,13 +195,15 @@ class RunObserver:
     def _is_installed(self, path: str) -> bool:
         return lies_in(path, self._packages) or lies_in(os.path.realpath(path), self._packages)
 
-    def _is_new(self, path: str) -> bool:
-        """Whether a file may be another one than the script saw."""
+    def _has_changed(self, path: str) -> bool:
+        """Whether there is another file than the script saw first, or may be."""
+        if self._look(path) != self._touched[path]:
+            return True
         try:
-            changed = os.stat(path).st_mtime_ns
-        except OSError:
+            changed = self._stat(path).st_mtime_ns
+        except (OSError, ValueError):
             return False
-        return changed >= self._started and state(path) != FOLDER
+        return changed >= self._started - _TICK and self._touched[path] != FOLDER
 
     def _native(self, modules: list[tuple[str, ModuleType]]) -> Iterator[str]:
         """Extension modules that the script has loaded, and that may open files."""
@@ -188,6 +229,17 @@ class RunObserver:
                 return False
             frame = frame.f_back
         return False
+
+
+class _AskedModules:
+    """A finder that finds nothing, and notes for what `importlib` looked: it has no audit event."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        del path, target
+        self._names.add(name)
 
 
 def _standard(file: str, library: tuple[str, ...]) -> bool:
