@@ -69,7 +69,7 @@ def _test(program: Program, block: Block) -> _Test | None:
 def _reached(program: Program, first: int, registers: int) -> tuple[set[int], set[int]]:
     """Blocks at whose end `registers` are as they were at the start of block `first` on some path,
     and those at whose end they may not be. Paths that come back to `first` are not followed: its
-    operations are issued anew there."""
+    operations are issued again there."""
     reached: tuple[set[int], set[int]] = (set(), set())
     pending = [(first, False)]
     while pending:
