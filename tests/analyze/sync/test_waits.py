@@ -259,3 +259,36 @@ def test_the_report_names_what_is_missing() -> None:
         "`v_add_f32_e32 v4, v2, v3` reads v2 and v3 before `ds_load_b64 v[2:3], v0` is sure to "
         "have written them: `s_wait_dscnt 0x0` is missing"
     )
+
+
+def guarded(*between: str, again: str = "s_cmp_eq_u32 s5, 1") -> str:
+    """A load unless s5 is 1; the same comparison skips the wait for it."""
+    return lines(
+        "s_cmp_eq_u32 s5, 1",
+        "s_cbranch_scc1 .Lloaded",
+        LOAD,
+        ".Lloaded:",
+        *between,
+        again,
+        "s_cbranch_scc1 .Lwaited",
+        "s_waitcnt vmcnt(0)",
+        ".Lwaited:",
+        USE,
+    )
+
+
+def test_the_same_comparison_skips_a_load_and_its_wait() -> None:
+    assert missing_waits(program(guarded(), "gfx90a")) == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        guarded("s_add_u32 s5, s5, -1"),
+        guarded(again="s_cmp_eq_u32 s5, 2"),
+        guarded().replace("s_cbranch_scc1 .Lwaited", "s_cbranch_scc0 .Lwaited"),
+    ],
+)
+def test_another_comparison_does_not(body: str) -> None:
+    (violation,) = missing_waits(program(body, "gfx90a"))
+    assert violation.remedy == "s_waitcnt vmcnt(0)"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
+from wavecast.analyze.sync.guards import contradicted
 from wavecast.isa.counters import LIMITS, CounterEvent, Queue, counter_set, events
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Control, Role
@@ -188,6 +189,7 @@ class OutstandingFlow:
         position = {block: number for number, block in enumerate(order)}
         self.entries[order[0]] = [{} for _ in self.queues]
         dirty = {order[0]}
+        impossible = contradicted(program)
         while dirty:
             block = min(dirty, key=position.__getitem__)
             dirty.discard(block)
@@ -198,8 +200,22 @@ class OutstandingFlow:
                 self.apply(state, step)
             leaving = state.distances()
             for successor in program.blocks[block].successors:
-                if self._join(successor, leaving):
+                sources = impossible.get((block, successor))
+                arriving = self._without(leaving, sources) if sources else leaving
+                if self._join(successor, arriving):
                     dirty.add(successor)
+
+    def _without(self, leaving: Distances, sources: frozenset[int]) -> Distances:
+        """The state without the operations of the blocks `sources`."""
+        blocks = [self.program.blocks[index] for index in sources]
+        return [
+            {
+                op: distance
+                for op, distance in queue.items()
+                if not any(block.start <= op < block.stop for block in blocks)
+            }
+            for queue in leaving
+        ]
 
     def _join(self, block: int, arriving: Distances) -> bool:
         """Merge a state into the entry of a block; True when that changed it."""
