@@ -15,8 +15,6 @@ from wavecast.learn.goals import GOALS, check, explained
 from wavecast.servers import verbs
 
 CHAPTERS = chapters()
-FAST = 2
-"""The chapter whose goals every run of the tests checks."""
 
 
 def ids(one: Chapter) -> str:
@@ -39,13 +37,8 @@ def test_a_chapter_is_whole(one: Chapter) -> None:
 
 @pytest.mark.torch
 @pytest.mark.hip
-@pytest.mark.parametrize(
-    "one",
-    [
-        pytest.param(one, id=one.name, marks=() if one.number == FAST else pytest.mark.thorough)
-        for one in CHAPTERS
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("one", CHAPTERS, ids=ids)
 def test_the_solution_reaches_all_goals_and_the_start_is_only_right(one: Chapter) -> None:
     pytest.importorskip("torch")
     missed = [goal for goal in check(one, one.solution) if not goal.reached]

@@ -4,14 +4,12 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 
 from wavecast.errors import MissingTool, UnknownName, UsageError
 from wavecast.kernels.operator import Operator
 
 _own: dict[str, Operator] = {}
 _added: dict[str, Operator] = {}
-_sorted: dict[str, Operator] = {}
 _families: dict[str, str] = {}
 _listeners: list[Callable[[Operator], None]] = []
 
@@ -23,9 +21,7 @@ def operators() -> Mapping[str, Operator]:
     """
     if not _own:
         _load()
-    if not _sorted:  # calls of operators look them up
-        _sorted.update(sorted({**_own, **_added}.items()))
-    return MappingProxyType(_sorted)
+    return dict(sorted({**_own, **_added}.items()))
 
 
 def own() -> Mapping[str, Operator]:
@@ -37,10 +33,12 @@ def own() -> Mapping[str, Operator]:
 
 def operator(name: str) -> Operator:
     """An operator by name. Raises UnknownName."""
-    known = operators()
-    if name not in known:
-        raise UnknownName("operator", name, known)
-    return known[name]
+    if not _own:
+        _load()
+    found = _own.get(name) or _added.get(name)  # without sorting: calls look operators up
+    if found is None:
+        raise UnknownName("operator", name, operators())
+    return found
 
 
 def family(name: str) -> str:
@@ -55,7 +53,6 @@ def register(added: Operator) -> Operator:
     if added.name in operators():
         raise UsageError(f"there is an operator called {added.name} already")
     _added[added.name] = added
-    _sorted.clear()
     for listener in _listeners:
         listener(added)
     return added
