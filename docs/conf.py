@@ -27,6 +27,7 @@ autodoc_member_order = "bysource"
 nitpicky = False
 suppress_warnings = ["misc.highlighting_failure"]
 
+_MARKUP = re.compile(r"\*|_(?!\w)")
 _PAGE = re.compile(r"^(?:docs/)?(?P<page>[\w./-]+)\.md$")
 
 
@@ -59,8 +60,8 @@ class PageLinks(SphinxTransform):
 
 
 def _escape(_app: Sphinx, _context: object, lines: list[str]) -> None:
-    """Texts of commands are plain: an asterisk is a multiplication."""
-    lines[:] = [line.replace("*", r"\*") for line in lines]
+    """Texts of commands are plain: an asterisk is a multiplication, and `rms_` ends a name."""
+    lines[:] = [_MARKUP.sub(r"\\\g<0>", line) for line in lines]
 
 
 def setup(app: Sphinx) -> None:
