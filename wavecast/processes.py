@@ -317,6 +317,12 @@ def kill(child: int) -> None:
         os.kill(child, signal.SIGKILL)
 
 
+def end(child: int) -> None:
+    """Ask a process to end (SIGTERM)."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGTERM)
+
+
 def kill_group(child: int) -> None:
     """End the process group that a child with `own_group` leads."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -335,6 +341,7 @@ __all__ = [
     "become_child",
     "can_fork",
     "continue_in_child",
+    "end",
     "exceeded_limit",
     "fork",
     "kill",

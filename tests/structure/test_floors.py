@@ -60,6 +60,8 @@ OPTIONAL = {
     "nbformat": {"learn"},
     "pygls": {"servers"},
     "lsprotocol": {"servers"},
+    "starlette": {"servers"},
+    "uvicorn": {"servers"},
     "pytest": {"integrations"},
 }
 

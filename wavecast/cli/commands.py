@@ -58,6 +58,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compile a call of an operator for C and C++ programs: code, header, launcher.",
     ),
     "learn": ("wavecast.cli.learn", "A course in GPU kernels, with goals that are checked."),
+    "serve": (
+        "wavecast.cli.serve",
+        "Edit a kernel in a browser and see its code, time and findings.",
+    ),
     "mcp": ("wavecast.cli.mcp", "Serve tools to coding agents (Model Context Protocol)."),
     "lsp": ("wavecast.cli.lsp", "Serve findings and times to editors (Language Server Protocol)."),
     "arch": ("wavecast.cli.arch", "Show the facts about a GPU with their sources; compare GPUs."),

@@ -7,7 +7,7 @@ is found in the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.opcode import MemoryKind
@@ -49,6 +49,18 @@ class IrFunction:
             if position is not None:
                 definition = _DEFINITION.match(line)
                 yield definition["what"] if definition is not None else line.strip(), position
+
+
+def lines_of(lines: Sequence[str]) -> list[tuple[str, int] | None]:
+    """The source of each line of a module: name of the file and line, of inlined code those of the
+    outermost call; None where it has no location."""
+    positions = _positions(lines)
+    found: list[tuple[str, int] | None] = []
+    for line in lines:
+        debug = _DEBUG.search(line)
+        position = positions.get(int(debug[1])) if debug is not None else None
+        found.append(position[-1][:2] if position else None)
+    return found
 
 
 def kinds_of(what: str) -> tuple[MemoryKind, ...]:

@@ -21,7 +21,8 @@ def plot(explanations: Sequence[Explanation]) -> Markup | None:
     """Roofs of every device and the launch under them; None when no device's rates are known.
 
     Horizontal: FLOP per byte; vertical: FLOP/s; both logarithmic. Solid roofs are datasheet peaks,
-    dashed ones sustained rates. A point shows the most the launch can reach.
+    dashed ones sustained rates. A ring on the roof shows the most the launch can reach, the point
+    below it what is predicted.
     """
     roofs = [(i, e) for i, e in enumerate(explanations) if e.roofline.compute and e.roofline.memory]
     if not roofs:
@@ -60,6 +61,7 @@ class _Axes:
             if roof.intensity:
                 intensities.append(roof.intensity)
                 rates.append(min(compute.rate, roof.intensity * memory.rate))
+                rates.append(_predicted_rate(explanation) or rates[-1])
         return cls(
             frame,
             math.floor(math.log10(min(intensities) / 3)),
@@ -146,14 +148,30 @@ def _launch_points(explanation: Explanation, index: int, axes: _Axes) -> Markup:
     compute, memory = roof.compute, roof.memory
     if not roof.intensity or compute is None or memory is None:
         return Markup("")
-    x, y = axes.at(roof.intensity, min(compute.rate, roof.intensity * memory.rate))
+    most = min(compute.rate, roof.intensity * memory.rate)
+    x, y = axes.at(roof.intensity, most)
+    name = f"{explanation.code.kernel} on {words.short_name(explanation.device)}"
     title = (
-        f"{explanation.code.kernel} on {words.short_name(explanation.device)}: "
-        f"{units.count(round(roof.intensity, 2))} FLOP/B, {roof.bound}-bound, at most "
-        f"{units.si(min(compute.rate, roof.intensity * memory.rate), 'FLOP/s')}, floor "
-        f"{units.seconds(roof.floor_seconds)}"
+        f"{name}: {units.count(round(roof.intensity, 2))} FLOP/B, {roof.bound}-bound, at most "
+        f"{units.si(most, 'FLOP/s')}, floor {units.seconds(roof.floor_seconds)}"
     )
-    return Markup(
+    found = Markup(
         '<g class="launch t{index}"><path d="M{x} {y}V{bottom}"/>'
-        '<circle cx="{x}" cy="{y}" r="5"/><title>{title}</title></g>'
+        '<circle class="most" cx="{x}" cy="{y}" r="5"/><title>{title}</title></g>'
     ).format(index=index, x=n(x), y=n(y), bottom=n(axes.frame.y(0)), title=title)
+    rate, predicted = _predicted_rate(explanation), explanation.predicted.prediction
+    if rate is None or predicted is None:
+        return found
+    title = (
+        f"{name}: {units.si(rate, 'FLOP/s')} predicted ({units.seconds(predicted.seconds)}), "
+        f"{units.percent(rate, most)} of the roof"
+    )
+    return found + Markup(
+        '<g class="launch t{index}"><circle cx="{x}" cy="{y}" r="5"/><title>{title}</title></g>'
+    ).format(index=index, x=n(x), y=n(axes.at(roof.intensity, rate)[1]), title=title)
+
+
+def _predicted_rate(explanation: Explanation) -> float | None:
+    """FLOP/s at the predicted time, None where either is not known."""
+    found, flops = explanation.predicted.prediction, explanation.roofline.work.flops
+    return sum(flops.values()) / found.seconds if found is not None and flops else None

@@ -10,6 +10,7 @@ import numpy as np
 from wavecast.analyze.values.banks import conflict_ways, phases
 from wavecast.analyze.values.kinds import LaneOffsets, Value, is_known, signed_offsets
 from wavecast.arch import Device
+from wavecast.arch.lds import Phases
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.isa.program import Program
 from wavecast.isa.semantics.integers import Unknown
@@ -67,18 +68,22 @@ class AddressPattern:
         width = self.width if lane_bytes is None else lane_bytes
         return max(1, -(-active * width // line_bytes))
 
+    def phases(self, device: Device) -> Phases:
+        """The groups of lanes that the LDS serves together, in order. See `banks`."""
+        banks = device.get("lds_banks")
+        return phases(
+            device.target,
+            self.width,
+            self.kind in _STORES,
+            len(self.offsets or ()),
+            int(banks) if isinstance(banks, (int, float)) else DERIVED_BANKS,
+        )
+
     def conflict_ways(self, device: Device) -> float | None:
         """LDS passes over passes without bank conflicts; 1 means none. See `banks`."""
         if self.offsets is None:
             return None
-        banks = device.get("lds_banks")
-        groups = phases(
-            device.target,
-            self.width,
-            self.kind in _STORES,
-            len(self.offsets),
-            int(banks) if isinstance(banks, (int, float)) else DERIVED_BANKS,
-        )
+        groups = self.phases(device)
         serial = self.kind is MemoryKind.ATOMIC
         found = conflict_ways(self.offsets, self.width, groups, serial=serial)
         return found[0] if found is not None else None

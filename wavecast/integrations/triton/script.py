@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
 from wavecast.integrations.devices import DeviceFacts, facts_of
-from wavecast.integrations.triton import wire
+from wavecast.integrations.triton import capture_process, wire
 from wavecast.integrations.triton.capture_cache import (
     Caching,
     CaptureCache,
@@ -46,17 +45,6 @@ NOT_COMPUTED = (
     "so a script's own checks may fail"
 )
 _POLL_SECONDS = 0.05
-_BOOT = """
-import os, sys
-try:
-    import wavecast
-except ImportError:
-    sys.path.append({root!r})
-from importlib import import_module
-import_module({worker!r}).main({folder!r})
-sys.stderr.flush()
-os._exit(0)  # without the time that PyTorch takes to end
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +266,7 @@ class _Run:
 def _supervise(
     root: Path, worker: str, runs: Mapping[str, _Run], on_poll: Callable[[], None] | None
 ) -> None:
-    package = str(Path(__file__).parents[3])
-    boot = _BOOT.format(root=package, worker=worker, folder=str(root))
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
-    environment.pop("TRITON_INTERPRET", None)
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", boot], stdin=subprocess.DEVNULL, stdout=2, env=environment
-    )
+    process = capture_process.start(worker, root)
     status = wire.FrameReader(root / STATUS_FILE)
     try:
         while True:

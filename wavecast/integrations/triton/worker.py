@@ -60,16 +60,17 @@ def main(folder: str, choosing: Choosing | None = None) -> None:
     job = Job.load(root)
     status = wire.FrameWriter(root / STATUS_FILE)
     try:
-        _import_once()
+        import_once()
     except ImportError as error:
         status.write({"missing": str(error.name or error), "message": str(error)})
         return
     _Children(job, root, status, choosing).run()
 
 
-def _import_once() -> None:
+def import_once() -> None:
     """Import what every child needs. Modules live until the process ends, with 100,000 objects:
-    the collector looks at them neither meanwhile nor later."""
+    the collector looks at them neither meanwhile nor later. Raises ImportError where one is
+    missing."""
     gc.disable()
     import torch  # noqa: F401
     import triton  # noqa: F401

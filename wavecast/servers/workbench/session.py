@@ -1,0 +1,212 @@
+"""The file that the workbench edits: its versions, and the permalink that has all of a session.
+
+A copy of the file is edited, in the folder of the session; the file itself is never changed. With
+`watch` the file itself is explained, and an editor elsewhere changes it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from wavecast import files
+from wavecast.errors import InputError, UsageError
+
+SCHEMA: Final = "wavecast.workbench/1"
+SUFFIXES: Final = (".py", ".hip", ".cpp", ".cu", ".s")
+"""Files that the workbench can edit."""
+LARGEST: Final = 2 * 2**20
+"""Bytes of a source file, and of a permalink."""
+_LONGEST_NAME: Final = 200
+_TIMEOUT: Final = 60.0
+"""Seconds that a script may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConstant:
+    """A number in the source that can be changed: `start` and `stop` are its first character and
+    the one after its last, counted from 0 in the text. `line` counts from 1."""
+
+    name: str
+    value: str
+    line: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkbenchSession:
+    """What the page shows: a source file's `name` and `text`, the GPUs `arch`, the script's
+    `arguments`. `folder` is where it is written; `imports` the folder of the original file.
+    `watched` is the file itself where an editor changes it."""
+
+    name: str
+    text: str
+    arch: str
+    arguments: tuple[str, ...]
+    folder: Path
+    imports: str = ""
+    watched: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file that is explained."""
+        return self.watched or self.folder / self.name
+
+    def with_changes(self, changes: Mapping[str, Any]) -> WorkbenchSession:
+        """The session with another `text`, `arch` or `arguments`, as the page sends them.
+
+        Raises UsageError for other values.
+        """
+        text = changes.get("text", self.text)
+        arch = changes.get("arch", self.arch)
+        arguments = changes.get("arguments", list(self.arguments))
+        if not isinstance(text, str) or len(text.encode("utf-8", "replace")) > LARGEST:
+            raise UsageError(f"the source is text of at most {LARGEST // 2**20} MiB")
+        if not isinstance(arch, str) or not arch.strip():
+            raise UsageError("arch names at least one GPU")
+        if not isinstance(arguments, list) or not all(isinstance(one, str) for one in arguments):
+            raise UsageError("arguments is a list of texts")
+        if self.watched is not None:
+            text = files.read_text(self.watched)
+        return replace(self, text=text, arch=arch, arguments=tuple(arguments))
+
+    def written(self) -> Path:
+        """Write the text to the folder of the session, unless a file is watched."""
+        if self.watched is None:
+            temporary = self.folder / f".{self.name}.new"
+            temporary.write_text(self.text, encoding="utf-8")
+            os.replace(temporary, self.path)
+        return self.path
+
+    def question(self) -> dict[str, Any]:
+        """What asks the engine to explain this version."""
+        return {
+            "question": "explain",
+            "path": str(self.written()),
+            "arch": self.arch,
+            "arguments": list(self.arguments),
+            "imports": self.imports,
+            "timeout": _TIMEOUT,
+        }
+
+    def permalink(self) -> dict[str, Any]:
+        """All of the session as JSON that `opened` reads, on another machine too."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "text": self.text,
+            "arch": self.arch,
+            "arguments": list(self.arguments),
+        }
+
+
+def of_file(path: Path, arch: str, arguments: tuple[str, ...], folder: Path) -> WorkbenchSession:
+    """The session of a source file, or of a permalink (`.json`). Raises InputError where it is
+    neither."""
+    if path.suffix == ".json":
+        return opened(files.read_text(path), arch, folder)
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path}: the workbench edits {', '.join(SUFFIXES)}")
+    text = files.read_text(path)
+    return WorkbenchSession(
+        _checked_name(path.name), text, arch, arguments, folder, str(path.resolve().parent)
+    )
+
+
+def watching(path: Path, arch: str, arguments: tuple[str, ...], folder: Path) -> WorkbenchSession:
+    """The session of a file that an editor changes. Raises InputError where it is none."""
+    if path.suffix == ".json":
+        raise InputError(f"{path} is a permalink, not a source file")
+    session = of_file(path, arch, arguments, folder)
+    return replace(session, watched=path.resolve(), imports="")
+
+
+def opened(text: str, arch: str, folder: Path) -> WorkbenchSession:
+    """The session of a permalink; `arch` replaces its GPUs unless "". Raises InputError for other
+    text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError("not a permalink of the workbench: no JSON") from None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise InputError(f"not a permalink of the workbench: no schema {SCHEMA}")
+    name = found.get("name")
+    if not isinstance(name, str):
+        raise InputError("the permalink has no name")
+    empty = WorkbenchSession(_checked_name(name), "", arch, (), folder)
+    return empty.with_changes(
+        {
+            "text": found.get("text", ""),
+            "arch": arch or found.get("arch", ""),
+            "arguments": found.get("arguments", []),
+        }
+    )
+
+
+def constants(session: WorkbenchSession) -> list[SourceConstant]:
+    """The integers of a Python script that set a launch: assigned to a name at the top of the
+    script, keyword arguments of calls, values of dictionaries. [] for a script with a syntax error
+    and for other languages."""
+    if not session.name.endswith(".py"):
+        return []
+    try:
+        tree = ast.parse(session.text)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    starts = [0]
+    for line in session.text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    lines = session.text.splitlines()
+    found = {}
+    for name, node in _numbers(tree):
+        if isinstance(node.value, bool) or not isinstance(node.value, int):
+            continue
+        line = lines[node.lineno - 1].encode()
+        start = starts[node.lineno - 1] + len(line[: node.col_offset].decode())
+        stop = start + (node.end_col_offset or 0) - node.col_offset
+        found[start] = SourceConstant(name, session.text[start:stop], node.lineno, start, stop)
+    return [found[start] for start in sorted(found)]
+
+
+def _numbers(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, statement.value
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg and isinstance(node.value, ast.Constant):
+            yield node.arg, node.value
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if (
+                    isinstance(key, ast.Constant)
+                    and isinstance(key.value, str)
+                    and isinstance(value, ast.Constant)
+                ):
+                    yield key.value, value
+
+
+def _checked_name(name: str) -> str:
+    """A file name without folders. Raises InputError for another."""
+    plain = name == Path(name).name and name.isprintable() and not name.startswith(".")
+    if not plain or len(name) > _LONGEST_NAME or not name.endswith(SUFFIXES):
+        raise InputError(f"not the name of a source file: {name[:80]!r}")
+    return name
+
+
+__all__ = [
+    "SCHEMA",
+    "SourceConstant",
+    "WorkbenchSession",
+    "constants",
+    "of_file",
+    "opened",
+    "watching",
+]
