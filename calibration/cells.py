@@ -68,7 +68,11 @@ class LeftOutTable:
             {name: rows for name, rows in self.measured.items() if name != command},
             tuple(cell for cell in self.cells if cell.command != command),
             {name: rows for name, rows in self.slices.items() if name != command},
-            {name: text for name, text in self.notes.items() if name.split()[0] != command},
+            {
+                name: text
+                for name, text in self.notes.items()
+                if name.split()[0].rstrip(":") != command
+            },
         )
 
     def joined(self, other: LeftOutTable) -> LeftOutTable:

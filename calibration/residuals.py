@@ -4,15 +4,17 @@
 
 reads `calibration/left_out.json` and writes `wavecast/model/residuals.toml`: for every distance
 class, and for families, devices and libraries with enough left-out groups, the interval that
-contains 80 % of a new group (`conformal`). `coverage` tries such intervals on the chips, libraries
-and sources that were left out, each with a table that has no residual of what is tried.
+contains 80 % of a new group (`conformal`). Problems that several experiments leave out (a chip, and
+the source that measured it) count once in a class, and a group needs a few problems. `coverage`
+tries such intervals on the chips, libraries and sources that were left out, each with a table that
+has no residual of what is tried.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +24,13 @@ import numpy as np
 from calibration import cells, conformal
 from calibration.cells import Cell, LeftOutTable
 from wavecast.model import intervals
-from wavecast.model.distance import DistanceClass, Measured, MeasuredRange, PredictionSubject
+from wavecast.model.distance import (
+    DistanceClass,
+    Measured,
+    MeasuredRange,
+    PredictionSubject,
+    related,
+)
 from wavecast.model.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
 
 OUTPUT: Final = Path(intervals.__file__).with_name("residuals.toml")
@@ -112,22 +120,46 @@ def _keys(cell: Cell) -> Iterator[Key]:
     yield own, "", "", ""
     if own not in _NEAR:
         yield own, cell.family, "", ""
+        if related(cell.family):
+            yield own, related(cell.family), "", ""
     yield own, cell.family, "", library
     yield own, cell.family, cell.device, ""
     yield own, cell.family, cell.device, library
 
 
-def _by_group(same: Iterable[Cell]) -> dict[str, list[Cell]]:
+def _once(same: Sequence[Cell]) -> Iterator[Cell]:
+    """Cells of a class without those of problems that are there as a left-out chip, or else
+    library, or else source: a chip that only one source measured is not two groups."""
+    kinds = tuple(_WORDS)
+    first: dict[tuple[str, ...], str] = {}
+    for cell in sorted(same, key=lambda cell: kinds.index(cell.kind)):
+        first.setdefault(_problems(cell), cell.kind)
+    yield from (cell for cell in same if cell.kind == first[_problems(cell)])
+
+
+def _problems(cell: Cell) -> tuple[str, ...]:
+    """What tells the problems of a cell from those of other cells of an experiment."""
+    return cell.family, cell.device, cell.library, cell.source, cell.distance
+
+
+def _by_group(same: Sequence[Cell]) -> dict[str, list[Cell]]:
     """Cells by what counts equally: a left-out chip, library, source or model of a family. Models
-    with fewer than `SMALL` problems are one group of their source."""
+    with fewer than `SMALL` problems are one group of their source; a group that has fewer yet
+    does not count."""
     found: dict[str, list[Cell]] = defaultdict(list)
-    for cell in same:
+    for cell in _once(same):
         found[f"{cell.family} {cell.kind} {cell.group}"].append(cell)
-    small = [name for name, members in found.items() if sum(cell.n for cell in members) < SMALL]
-    for name in small:
+    for name in _small(found):
         for cell in found.pop(name):
             found[f"{cell.family} {cell.kind}, few problems, {cell.source}"].append(cell)
+    for name in _small(found):
+        del found[name]
     return found
+
+
+def _small(groups: Mapping[str, Sequence[Cell]]) -> list[str]:
+    """The names of groups with fewer than `SMALL` problems."""
+    return [name for name, members in groups.items() if sum(cell.n for cell in members) < SMALL]
 
 
 def _row(key: Key, same: Sequence[Cell]) -> Residuals | None:
@@ -141,8 +173,9 @@ def _row(key: Key, same: Sequence[Cell]) -> Residuals | None:
     if ends is None:
         return None
     low, high = ends
-    count = sum(cell.n for cell in same)
-    return Residuals(round(low, 4), round(high, 4), count, len(groups), _source(key, same))
+    counted = [cell for members in groups.values() for cell in members]
+    count = sum(cell.n for cell in counted)
+    return Residuals(round(low, 4), round(high, 4), count, len(groups), _source(key, counted))
 
 
 def _source(key: Key, same: Sequence[Cell]) -> str:

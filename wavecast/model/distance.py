@@ -44,6 +44,13 @@ WIDER: Final[Mapping[DistanceClass, DistanceClass | None]] = {
 }
 """The class whose residuals a class takes when it has too few."""
 
+RELATED: Final[Mapping[str, tuple[str, ...]]] = {
+    "matrix kernels": ("gemm", "conv", "attention", "moe", "moe kernel"),
+    "memory-bound kernels": ("elementwise", "norm", "softmax", "reduction"),
+}
+"""Families with the same limits: on a chip that was not measured they err for the same reasons (the
+rate of its matrix units, the bandwidth of its memory)."""
+
 
 @dataclass(frozen=True, slots=True)
 class PredictionSubject:
@@ -100,6 +107,11 @@ class Distance:
             return DistanceClass.LIBRARY
         near = self.dtype and self.sizes
         return DistanceClass.MEASURED if near else DistanceClass.SIZES
+
+
+def related(family: str) -> str:
+    """The name in `RELATED` of the families with the limits of a family, "" without any."""
+    return next((name for name, families in RELATED.items() if family in families), "")
 
 
 class Measured:
@@ -164,6 +176,7 @@ def _within(own: Mapping[str, float], ranges: Iterable[MeasuredRange]) -> bool:
 
 
 __all__ = [
+    "RELATED",
     "WIDER",
     "Distance",
     "DistanceClass",
@@ -171,5 +184,6 @@ __all__ = [
     "MeasuredRange",
     "PredictionSubject",
     "features",
+    "related",
     "sizes_of",
 ]

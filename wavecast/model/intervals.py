@@ -1,11 +1,12 @@
 """The interval of a prediction, from the errors of predictions on what was left out of the fits.
 
-`residuals.toml`, written by `python -m calibration.left_out`, has what was measured, and quantiles
+`residuals.toml`, written by `python -m calibration.residuals`, has what was measured, and quantiles
 of log(measured / predicted) by distance class (`distance`). The residuals are those of chips,
 libraries, sources and models that the coefficients were not fitted to, and each left-out group
-counts equally (`bench.accuracy.conformal`). A row is for a class, a family of ops, a device and a
-library; "" is all of them. The narrowest row counts. A class with too few left-out groups has none:
-its predictions take the residuals of the next wider class, and their basis says so.
+counts equally (`calibration.conformal`). A row is for a class, a family of ops or families with the
+same limits, a device and a library; "" is all of them. The narrowest row counts. A class with too
+few left-out groups has none: its predictions take the residuals of the next wider class, and their
+basis says so.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from wavecast.model.distance import (
     Measured,
     MeasuredRange,
     PredictionSubject,
+    related,
 )
 from wavecast.model.prediction import IntervalBasis, Prediction
 
@@ -33,7 +35,7 @@ COVERAGE = 0.8
 SIZES = ((1e-5, "<10 µs"), (1e-4, "10–100 µs"), (1e-3, "0.1–1 ms"), (math.inf, "≥1 ms"))
 
 Key = tuple[str, str, str, str]
-"""Distance class, family, device, library; "" is all."""
+"""Distance class, family (or related families), device, library; "" is all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +102,20 @@ def residuals(
 
 def keys(own: DistanceClass, subject: PredictionSubject, device: str) -> Iterator[Key]:
     """The rows that describe a prediction, the narrowest first: of its class by family, device and
-    library, then of its class in all families, then the same of the next wider classes.
+    library, then of its class in related families and in all, then the same of the next wider
+    classes.
 
     Where chip and library were measured, residuals of other chips with other libraries say less
     than those of all families do.
     """
+    families = dict.fromkeys((subject.family, related(subject.family), ""))
     name: DistanceClass | None = own
     while name is not None:
         for family, chip, library in (
             (subject.family, device, subject.library or BEST),
             (subject.family, device, ""),
             (subject.family, "", subject.library or BEST),
-            *(((subject.family, "", ""),) if name not in NEAR else ()),
-            ("", "", ""),
+            *((one, "", "") for one in families if name not in NEAR or not one),
         ):
             yield name.value, family, chip, library
         name = WIDER[name]
