@@ -26,6 +26,7 @@ GROUP: Final = "wavecast.profiles"
 OWN: Final = {
     "sqlite": "wavecast.bench.profiles.readers.sqlite",
     "xplane": "wavecast.bench.profiles.readers.xplane",
+    "perfetto": "wavecast.bench.profiles.readers.perfetto",
     "rocprofv3_json": "wavecast.bench.profiles.readers.rocprofv3_json",
     "proton": "wavecast.bench.profiles.readers.proton",
     "xla_json": "wavecast.bench.profiles.readers.xla_json",
@@ -55,7 +56,8 @@ def read(path: Path) -> Profile:
     raise InputError(
         f"{path}: not a profile that Wavecast reads",
         hint="PyTorch profiler, rocprofv3 (csv, json, rocpd), rocprof-compute, ncu --csv, "
-        "nsys export --type sqlite, Proton hatchet, JAX (xplane.pb, trace.json.gz)",
+        "nsys export --type sqlite, Proton hatchet, JAX (xplane.pb, trace.json.gz), "
+        "Perfetto (.pftrace)",
     )
 
 
