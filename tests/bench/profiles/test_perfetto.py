@@ -120,7 +120,7 @@ def test_slices_of_the_systems_profiler_have_axes_and_tracks(tmp_path: Path) -> 
                 30,
                 workgroup_size="(64,2,1)",
                 grid_size="(640,4,1)",
-            ),  # fmt: skip
+            ),
         ],
     )
     assert profile.kernels[0].blocks == (10, 2, 1)
