@@ -86,7 +86,7 @@ def test_the_plane_of_an_amd_gpu_has_no_compute_capability() -> None:
     plane = Plane("/device:GPU:1", [], (("compute_cap_major", 9), ("device_vendor", "AMD")))
     profile = xplane.profile_of([plane])
     assert profile.devices[1].target == ""
-    assert profile.notes == ["it has no plane of a GPU with kernels, only of the host"]
+    assert profile.notes == ["it has no stream of a GPU with kernels, only the host"]
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_a_profile_of_jax_on_a_cpu_has_no_kernel(tmp_path: Path) -> None:
     (file,) = tmp_path.rglob("*.xplane.pb")
     with pytest.raises(NothingAnalysed) as error:
         profiles(file.parent)
-    assert error.value.hint == "it has no plane of a GPU with kernels, only of the host"
+    assert error.value.hint == "it has no stream of a GPU with kernels, only the host"

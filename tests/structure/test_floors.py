@@ -53,7 +53,7 @@ OPTIONAL = {
     "tensorflow": {"integrations"},
     "ml_dtypes": {"integrations"},
     "jinja2": {"report"},
-    "google": {"report"},
+    "google": {"integrations"},
     "rich": {"report", "cli", "api"},
     "click": {"cli"},
     "mcp": {"servers"},

@@ -11,7 +11,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
 
-from wavecast.errors import MissingTool
+from wavecast.integrations.protobuf import Fields, message_classes
 
 PACKAGE: Final = "ChakraProtoMsg"
 VERSION: Final = "0.0.4"
@@ -39,7 +39,7 @@ COLLECTIVES: Final = {
     "BARRIER": 9,
 }
 _ENUMS: Final = {"NodeType": NODE_TYPES, "CollectiveCommType": COLLECTIVES}
-_MESSAGES: Final = {
+_MESSAGES: Final[Mapping[str, Fields]] = {
     "AttributeProto": (
         ("name", 1, "string"),
         ("doc_string", 2, "string"),
@@ -65,7 +65,6 @@ _MESSAGES: Final = {
         ("attr", 10, "*AttributeProto"),
     ),
 }
-"""Fields of a message: name, number, type (`*`: repeated), and the union it is a member of."""
 _VALUES: Final = {bool: "bool_val", int: "int64_val", float: "double_val", str: "string_val"}
 _UNSIGNED: Final = ("tensor_size",)
 _NARROW: Final = ("comm_src", "comm_dst", "comm_tag", "comm_priority")
@@ -75,44 +74,7 @@ _NARROW: Final = ("comm_src", "comm_dst", "comm_tag", "comm_priority")
 @cache
 def messages() -> SimpleNamespace:
     """The classes of `_MESSAGES` by name. Raises MissingTool without the runtime of protobuf."""
-    try:
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    except ImportError as error:
-        raise MissingTool(
-            f"Chakra traces are protobuf messages: {error}", hint="pip install wavecast[chakra]"
-        ) from error
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="wavecast/chakra.proto", package=PACKAGE, syntax="proto3"
-    )
-    for name, values in _ENUMS.items():
-        enum = file.enum_type.add(name=name)
-        for value, number in values.items():
-            enum.value.add(name=value, number=number)
-    for name, own in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, number, kind, *union in own:
-            made = message.field.add(name=field, number=number, label=kinds.LABEL_OPTIONAL)
-            if kind.startswith("*"):
-                made.label = kinds.LABEL_REPEATED
-            plain = kind.removeprefix("*")
-            if plain in _MESSAGES or plain in _ENUMS:
-                made.type = kinds.TYPE_ENUM if plain in _ENUMS else kinds.TYPE_MESSAGE
-                made.type_name = f".{PACKAGE}.{plain}"
-            else:
-                made.type = kinds.Type.Value(f"TYPE_{plain.upper()}")
-            if union:
-                if not message.oneof_decl:
-                    message.oneof_decl.add(name=union[0])
-                made.oneof_index = 0
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return SimpleNamespace(
-        **{
-            name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
-            for name in _MESSAGES
-        }
-    )
+    return message_classes(PACKAGE, _MESSAGES, _ENUMS, extra="chakra")
 
 
 def attributes(values: Mapping[str, bool | int | float | str]) -> list[Any]:

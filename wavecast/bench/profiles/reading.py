@@ -26,8 +26,10 @@ GROUP: Final = "wavecast.profiles"
 OWN: Final = {
     "sqlite": "wavecast.bench.profiles.readers.sqlite",
     "xplane": "wavecast.bench.profiles.readers.xplane",
+    "perfetto": "wavecast.bench.profiles.readers.perfetto",
     "rocprofv3_json": "wavecast.bench.profiles.readers.rocprofv3_json",
     "proton": "wavecast.bench.profiles.readers.proton",
+    "xla_json": "wavecast.bench.profiles.readers.xla_json",
     "kineto": "wavecast.bench.profiles.readers.kineto",
     "ncu": "wavecast.bench.profiles.readers.ncu",
     "tables": "wavecast.bench.profiles.readers.tables",
@@ -36,6 +38,8 @@ _HEAD: Final = 4 << 20
 _PACKED: Final = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 _TRACES: Final = ((".xplane.pb",), (".json", ".json.gz"))
 """Ends of the names of traces in a folder; JAX writes each trace in both formats."""
+_COPY: Final = "perfetto_trace.json.gz"
+"""What JAX writes a second time for Perfetto."""
 
 
 def read(path: Path) -> Profile:
@@ -52,7 +56,8 @@ def read(path: Path) -> Profile:
     raise InputError(
         f"{path}: not a profile that Wavecast reads",
         hint="PyTorch profiler, rocprofv3 (csv, json, rocpd), rocprof-compute, ncu --csv, "
-        "nsys export --type sqlite, Proton hatchet, JAX (xplane.pb)",
+        "nsys export --type sqlite, Proton hatchet, JAX (xplane.pb, trace.json.gz), "
+        "Perfetto (.pftrace)",
     )
 
 
@@ -75,6 +80,7 @@ def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
             hint=", ".join(thread_traces),
         )
     files_here = sorted(p for p in path.iterdir() if p.is_file())
+    files_here = [p for p in files_here if p.name != _COPY] or files_here
     every = ([p for p in files_here if p.name.endswith(ends)] for ends in _TRACES)
     found = next(filter(None, every), [])
     if not found:

@@ -23,7 +23,8 @@ def planes(path: Path) -> Iterable[Any]:
         from jax.profiler import ProfileData
     except ImportError:
         raise MissingTool(
-            "JAX reads these profiles, and it is not installed", hint="pip install 'wavecast[jax]'"
+            "JAX reads these profiles, and it is not installed",
+            hint="pip install 'wavecast[jax]', or give the .trace.json.gz next to the file",
         ) from None
     if path.stat().st_size > files.LARGEST:
         raise InputError(f"{path}: it has more than {files.LARGEST >> 30} GiB")
