@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Bytecode is kept. Without it every process of the tests compiles every module it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-frameworks lint docs docs-serve install clean
+.PHONY: demo test test-all test-frameworks lint docs docs-serve matrix release install clean
 
 demo: install
 	$(BIN)/wavecast explain examples/matmul.py --arch gfx942,gfx950,gfx1100,sm_90
@@ -38,6 +38,26 @@ docs: install
 
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs 8000
+
+# Other versions of Python and Triton, each in an environment of its own (noxfile.py).
+matrix: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
+	$(BIN)/nox
+
+# Wheel, sdist, SBOM and checksums in dist/, of the tag of this version (docs/releases.md).
+release: install
+	@version=$$($(BIN)/python -c 'from wavecast.version import __version__ as v; print(v)'); \
+	test "$$(git describe --exact-match --dirty 2>/dev/null)" = "v$$version" || \
+	{ echo "this tree is not the tag v$$version"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine cyclonedx-bom
+	rm -rf dist build/sbom
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/sbom
+	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-file dist/wavecast.cdx.json build/sbom/bin/python
+	cd dist && sha256sum * > SHA256SUMS
+	test -z "$(SIGNING_KEY)" || ssh-keygen -Y sign -f "$(SIGNING_KEY)" -n wavecast dist/SHA256SUMS
 
 install: $(VENV)/.installed
 
