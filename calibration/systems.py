@@ -163,10 +163,10 @@ def report(found: pd.DataFrame) -> None:
         lines = []
         for key, part in found.groupby(keys):
             error = np.abs(np.expm1(-part.log))
-            lines.append((*_names(key), len(part), f"{error.median():.1%}",
+            lines.append((*_names(key), len(part), part.model.nunique(), f"{error.median():.1%}",
                           f"{error.quantile(0.9):.1%}", f"{np.expm1(-part.log.median()):+.1%}",
                           f"{coverage(part):.0%}"))  # fmt: skip
-        columns = [*keys, "runs", "median", "p90", "bias", "in interval"]
+        columns = [*keys, "runs", "models", "median", "p90", "bias", "in interval"]
         print(pd.DataFrame(lines, columns=columns).to_string(index=False), end="\n\n")
     for (metric, kind), part in pairs(found).groupby(["metric", "kind"]):
         print(f"ratios of {metric}, {kind}: {len(part)} pairs, half {ratio_half(part) or 0:.3f}, "

@@ -53,6 +53,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "wavecast.cli.ops",
         "Show the operators of the kernel library and their code on each GPU.",
     ),
+    "vllm-report": (
+        "wavecast.cli.vllm_report",
+        "List the kernels of a model in vLLM, and which operators of the library serve them.",
+    ),
     "export": (
         "wavecast.cli.export",
         "Compile a call of an operator for C and C++ programs: code, header, launcher.",

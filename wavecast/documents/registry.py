@@ -7,6 +7,7 @@ from wavecast.documents.base import JsonObject
 from wavecast.documents.check import CheckDocument
 from wavecast.documents.compare import CompareDocument
 from wavecast.documents.diff import BisectDocument, DiffDocument
+from wavecast.documents.engine import EngineDocument
 from wavecast.documents.explain import ExplainDocument
 from wavecast.documents.export import ExportDocument
 from wavecast.documents.gate import BaselineDocument, GateDocument
@@ -50,6 +51,7 @@ def documents() -> dict[str, type[JsonObject]]:
         DiffDocument,
         BisectDocument,
         OpsDocument,
+        EngineDocument,
         TuneDocument,
         LabPassesDocument,
         LabCompilersDocument,

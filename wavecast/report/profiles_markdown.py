@@ -25,8 +25,8 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
     return "\n".join(line for answer in answers for line in _profile(answer)) + "\n"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Columns that begin with `>` are right-aligned."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table. Columns that begin with `>` are right-aligned."""
     heads = [name.removeprefix(">") for name in columns]
     sides = ["---:" if name.startswith(">") else "---" for name in columns]
     lines = [heads, sides, *([_escaped(text) for text in row] for row in rows)]
@@ -54,7 +54,7 @@ def _profile(answer: ProfileAnswer) -> list[str]:
             f"{device.busy / max(1, device.span):.1%}" + (f"; idle: {idle}" if idle else "")
         )
     lines.append("")
-    lines += _table(
+    lines += table(
         ("category", ">time", ">share"),
         (
             (name, units.seconds(share.nanoseconds * _NANO), f"{share.nanoseconds / total:.1%}")
@@ -62,7 +62,7 @@ def _profile(answer: ProfileAnswer) -> list[str]:
         ),
     )
     if answer.predicted:
-        lines += _table(
+        lines += table(
             ("operator", ">calls", ">measured", ">predicted", ">ratio", "limited by"),
             (
                 (
@@ -87,7 +87,7 @@ def _profile(answer: ProfileAnswer) -> list[str]:
             "",
         ]
     if answer.findings:
-        lines += _table(
+        lines += table(
             ("what could be faster", ">saves", "why", "what to do"),
             (
                 (one.what[:80], units.seconds(one.nanoseconds * _NANO), one.evidence, one.advice)
@@ -110,7 +110,7 @@ def _explained(found: ExplainedKernel) -> list[str]:
         )
         for one in found.figures
     )
-    return lines + _table(("counter", ">measured", ">predicted", "why they differ"), rows)
+    return lines + table(("counter", ">measured", ">predicted", "why they differ"), rows)
 
 
 def _comparison(found: ProfileComparison, names: Sequence[str]) -> list[str]:
@@ -131,7 +131,7 @@ def _comparison(found: ProfileComparison, names: Sequence[str]) -> list[str]:
         )
         for row in found.rows[: 2 * _ROWS]
     ]
-    return lines + _table(("operator and module", ">first", ">second", ">ratio"), rows)
+    return lines + table(("operator and module", ">first", ">second", ">ratio"), rows)
 
 
 __all__ = ["render"]

@@ -70,6 +70,37 @@ def test_more_than_the_gpus_can_compute_is_refused() -> None:
     assert all(case.op for case in cases(**impossible, batch_or_concurrency=16.0))
 
 
+def test_more_weights_than_memory_are_refused_with_their_series() -> None:
+    """235 GB on one H200; the row with two GPUs is of the same table, engine and model."""
+    row = {
+        **ROW,
+        "model": "Qwen3-235B-A22B",
+        "precision": "fp8",
+        "gpu": "H200",
+        "framework": "vllm",
+    }
+    table = [{**row, "tp": 1.0}, {**row, "tp": 4.0}, {**row, "tp": 4.0, "framework": "sglang"}]
+    one, several, other = (
+        list(Serving().cases(pd.DataFrame(table[index:])))[:3] for index in (0, 1, 2)
+    )
+    assert {case.reason for case in one} == {"the row states 235 GB of weights on 141 GB"}
+    assert all(case.op for case in (*several, *other))
+    found = list(Serving().cases(pd.DataFrame(table)))
+    assert [case.op is None for case in found] == [True] * 6 + [False] * 3
+    assert found[3].reason == ("other rows of its table, engine and model state what no GPU can do")
+
+
+def test_steps_of_tensorrt_llm_have_room_for_one_prompt() -> None:
+    """Its script of 2025 gives the engine the requests at once and one prompt, in steps of 64."""
+    row = {"model": "DeepSeek-R1", "precision": "fp8", "gpu": "H200", "framework": "trtllm",
+           "osl": 1024.0, "batch_or_concurrency": 32.0}  # fmt: skip
+    assert dict(cases(**row)[0].op.deployment.settings) == {"batched_tokens": 1152}
+    own = cases(**row, tp=1.0, dp=8.0)[0].op.deployment
+    assert own.parallel.attention_data
+    assert dict(own.settings)["batched_tokens"] == 8 * 1152
+    assert dict(own.settings)["wait_steps"] == 60
+
+
 def test_a_case_is_predicted() -> None:
     for case in cases(model="Llama-3.1-8B", precision="fp8", tp=1.0):
         device = arch.load(case.device)

@@ -2,7 +2,8 @@
 
 The rows of measurements do not repeat these settings; they follow from GPU, engine, model, format,
 lengths and concurrency. Scripts are those of SemiAnalysisAI/InferenceX, `benchmarks/` (21 August
-2026, for MI300X and MI325X December 2025, and for Llama 70B before its removal in commit 2582bce).
+2026; for MI300X, MI325X and DeepSeek with TensorRT-LLM December 2025; for Llama 70B before its
+removal in commit 2582bce).
 `--num-continuous-decode-steps` has no effect: no scheduler of SGLang reads it (sgl-project/sglang
 pull request 23131).
 """
@@ -19,10 +20,12 @@ Settings = tuple[tuple[str, float], ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """Settings of a script for rows that match; empty fields match all. `lengths` are pairs of
-    prompt and output, `tensor` and `concurrency` the smallest and largest value."""
+    prompt and output, `tensor` and `concurrency` the smallest and largest value, `attention_data`
+    is whether the attention is data-parallel. `one_prompt`: a step of a GPU with its own sequences
+    has room for all decoding sequences and one prompt (`_one_prompt`)."""
 
     script: str
-    settings: Settings
+    settings: Settings = ()
     gpus: Sequence[str] = ()
     engine: str = ""
     model: str = ""
@@ -30,6 +33,8 @@ class Recipe:
     lengths: Sequence[tuple[int, int]] = ()
     tensor: tuple[int, int] = (1, 1 << 20)
     concurrency: tuple[int, int] = (1, 1 << 20)
+    attention_data: bool | None = None
+    one_prompt: bool = False
 
 
 def _polled(few: int, **fields: object) -> tuple[Recipe, Recipe]:
@@ -110,14 +115,21 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         settings=(("batched_tokens", 32768), ("captured", 256), ("poll", 10)),
     ),
     Recipe(
-        script="dsr1_fp8_b200_trt.sh",
-        gpus=("b200",),
+        # attention_dp_config waits 60 steps until every GPU has a prompt.
+        script="dsr1_fp{4,8}_{b200,h200}_trt_slurm.sh",
+        gpus=("b200", "h200"),
         engine="trtllm",
         model="DeepSeek-R1",
-        dtypes=("", "fp8"),
-        lengths=((1024, 1024),),
-        concurrency=(64, 1 << 20),
-        settings=(("wait_steps", 40), ("wait_share", 0.8)),
+        attention_data=True,
+        settings=(("wait_steps", 60), ("wait_share", 0.8)),
+        one_prompt=True,
+    ),
+    Recipe(
+        script="dsr1_fp{4,8}_{b200,h200}_trt_slurm.sh",
+        gpus=("b200", "h200"),
+        engine="trtllm",
+        model="DeepSeek-R1",
+        one_prompt=True,
     ),
     Recipe(
         script="70b_fp8_b200_trt_slurm.sh",
@@ -178,6 +190,7 @@ def settings_of(
     tensor: int,
     lengths: tuple[int, int],
     concurrency: int,
+    attention_data: bool = False,
 ) -> Settings:
     """The settings of a measured configuration; none where no script is known."""
     for recipe in RECIPES:
@@ -189,9 +202,17 @@ def settings_of(
             and (not recipe.lengths or lengths in recipe.lengths)
             and recipe.tensor[0] <= tensor <= recipe.tensor[1]
             and recipe.concurrency[0] <= concurrency <= recipe.concurrency[1]
+            and recipe.attention_data in (None, attention_data)
         ):
-            return recipe.settings
+            budget = _one_prompt(lengths[0], concurrency, tensor if attention_data else 1)
+            return (*recipe.settings, *((("batched_tokens", budget),) * recipe.one_prompt))
     return ()
+
+
+def _one_prompt(prompt: int, concurrency: int, ranks: int) -> int:
+    """Tokens of a step of all `ranks` that schedule their own sequences:
+    `(CONC + ISL + 64 + 63) / 64 * 64` of each."""
+    return (concurrency + prompt + 127) // 64 * 64 * ranks
 
 
 __all__ = ["RECIPES", "Recipe", "settings_of"]

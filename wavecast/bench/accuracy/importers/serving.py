@@ -2,6 +2,10 @@
 
 A run gives a case per metric. Its model is found by the longest part of its name that
 `wavecast.systems` knows; endings such as `-FP8` or `-tp4` are format and parallelism.
+
+A series is the runs of one table with a model, a format and an engine on a GPU. Where one of its
+rows states what its GPUs cannot do, the table's number of GPUs or its prompts are not what they
+seem (answers from the prefix cache, say), and no row of the series is a case.
 """
 
 from __future__ import annotations
@@ -9,12 +13,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
 from wavecast.bench.accuracy.importers.recipes import settings_of
+from wavecast.dtypes import element_bytes
 from wavecast.errors import UnknownName, Unpredictable, WavecastError
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment
@@ -66,6 +72,13 @@ _OTHER: Final = re.compile(r"DPA|TBO|DSpark|PD-|-dp\d")
 _TENSOR: Final = re.compile(r"-tp(\d+)")
 
 
+_SERIES: Final = ("source_repo", "file", "gpu", "framework", "model", "precision")
+
+
+class ImpossibleRun(Unpredictable):
+    """A row states what its GPUs cannot do."""
+
+
 class Serving(Importer):
     """One row per configuration and load of an engine."""
 
@@ -76,8 +89,15 @@ class Serving(Importer):
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """A case per metric of every row that has it."""
-        for row in rows(frame):
-            yield from _cases(row)
+        impossible: set[tuple[str, ...]] = set()
+        found = [(_series(row), tuple(_cases(row, impossible))) for row in rows(frame)]
+        for series, cases in found:
+            for case in cases:
+                if case.op is None or series not in impossible:
+                    yield case
+                else:
+                    reason = "other rows of its table, engine and model state what no GPU can do"
+                    yield replace(case, op=None, reason=reason)
 
 
 def known_model(name: str) -> str:
@@ -96,7 +116,12 @@ def known_model(name: str) -> str:
     raise UnknownName("model", name, huggingface.models())
 
 
-def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
+def _series(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row.get(name, "")) for name in _SERIES)
+
+
+def _cases(row: Mapping[str, Any], impossible: set[tuple[str, ...]]) -> Iterator[Case]:
+    """The cases of a row; adds its series to `impossible` where the row cannot be."""
     found = {}
     for metric, columns in METRICS.items():
         value, statistic = next(
@@ -112,9 +137,12 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
         model = known_model(str(row["model"]))
         load = _load(row)
         deployment = _deployment(row, model, device, load)
+        _check_weights(model, device, deployment)
         _check_rate(found, model, device, load, deployment)
     except (WavecastError, KeyError, ValueError, OverflowError) as error:
         deployment = None
+        if isinstance(error, ImpossibleRun):
+            impossible.add(_series(row))
         reason = error.message if isinstance(error, WavecastError) else why(error)
     for metric, (seconds, statistic) in found.items() or [("", (math.nan, ""))]:
         op = None
@@ -137,6 +165,20 @@ def _cases(row: Mapping[str, Any]) -> Iterator[Case]:
         )
 
 
+def _check_weights(model: str, device: str, deployment: Deployment) -> None:
+    """Raises ImpossibleRun where the weights in the format that the row states need more memory
+    than its GPUs have."""
+    if not deployment.dtype:
+        return
+    parameters = huggingface.read(huggingface.models()[model], model).parameters
+    weights = parameters * element_bytes(deployment.dtype)
+    memory = deployment.parallel.gpus * arch.load(device).facts.integer("mem_size", "B")
+    if weights > memory:
+        raise ImpossibleRun(
+            f"the row states {weights / 1e9:.3g} GB of weights on {memory / 1e9:.3g} GB"
+        )
+
+
 def _check_rate(
     found: Mapping[str, tuple[float, str]],
     model: str,
@@ -144,7 +186,7 @@ def _check_rate(
     load: Load,
     deployment: Deployment,
 ) -> None:
-    """Raises Unpredictable for a closed loop that computes more than its GPUs can: by Little's law
+    """Raises ImpossibleRun for a closed loop that computes more than its GPUs can: by Little's law
     the requests per second are those at once over the time of one."""
     if "ttft" not in found or "tpot" not in found:
         return
@@ -158,7 +200,7 @@ def _check_rate(
     known = [chip.peak_flops(name) for name in _MATRIX]
     peak = max((one.number for one in known if one is not None), default=math.inf)
     if rate > peak:
-        raise Unpredictable(
+        raise ImpossibleRun(
             f"the row states {rate / 1e15:.3g} PFLOP/s of a {device}, which has {peak / 1e15:.3g}"
         )
 
@@ -187,7 +229,7 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
     pools = _pools(row, tensor, dtype)
     return Deployment(
         dtype="" if stored == dtype else dtype,
-        settings=settings_of(device, engine, model, dtype, tensor, lengths, load.concurrency),
+        settings=settings_of(device, engine, model, dtype, tensor, lengths, load.concurrency, own),
         parallel=Parallelism(
             tensor=tensor,
             expert=tensor if int(row.get("ep") or 1) > 1 else 1,

@@ -1,0 +1,186 @@
+"""Kernels of served models as layers of vLLM, and the operators that serve them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+
+from tests.documents.support import validated
+from wavecast.cli.main import run
+from wavecast.errors import UnknownName, UsageError
+from wavecast.kernels import registry
+from wavecast.pipeline import engine_kernels as engine
+from wavecast.pipeline.engine_layers import LAYERS, Uncovered, library_calls
+from wavecast.pipeline.library import KernelFacts, Surveyed
+from wavecast.report import engine as report
+from wavecast.systems import huggingface
+
+pytestmark = pytest.mark.torch
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1024,
+}
+
+
+GPUS = {"GPT-2-XL": 1, "Qwen2.5-7B": 4}
+"""GPUs that divide the heads of models which 8 do not."""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """The path of a small model's configuration."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA))
+    return str(path)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any], str]]:
+    """Nothing is compiled: every operator takes 1 µs, and `rope` does not compile. The calls."""
+    asked: list[tuple[str, dict[str, Any], str]] = []
+
+    def survey(calls: Any, *, jobs: int = 1) -> Any:
+        assert jobs == 1
+        for name, sizes, device in calls:
+            asked.append((name, dict(sizes), device))
+            failure = "too large" if name == "rope" else ""
+            facts = KernelFacts(f"_{name}", "", "", 64, 0, 0, 8, 1e-6, 1e-6, 1e-6, "memory")
+            yield Surveyed(name, sizes, device, () if failure else (facts,), failure=failure)
+
+    monkeypatch.setattr(engine, "survey", survey)
+    return asked
+
+
+@pytest.mark.parametrize("name", sorted(huggingface.models()))
+def test_every_kernel_of_every_model_has_a_layer(name: str) -> None:
+    """And the operators exist and take the sizes: their work is a formula of them."""
+    operators = set()
+    for dtype in ("bf16", "fp8", "int8", "int4", ""):
+        model = engine.EngineModel.of(name, "mi300x", engine.deployed(GPUS.get(name, 8), dtype))
+        for _, step in engine.steps(100, 8, 100):
+            for kernel, _ in model.kernels(step):
+                assert kernel.node.name.removeprefix("shared ") in LAYERS, kernel.node.name
+                calls = library_calls(kernel)
+                if isinstance(calls, Uncovered):
+                    continue
+                operators |= {operator for operator, _ in calls}
+                for operator, sizes in calls:
+                    assert registry.operator(operator).work(**sizes).flops
+    assert operators >= {"top_k_top_p_sample"}
+
+
+def test_what_is_served_and_why_the_rest_is_not(config: str, compiled: list[Any]) -> None:
+    """Counts of layers, sums of times, refusals of the compiler."""
+    found = engine.engine_report(config, "gfx942", engine.deployed(1), engine.steps(64, 4, 64))
+    prefill, decode = found.steps
+    by_name = {one.name: one for one in decode.kernels}
+    assert by_name["qkv_proj"].count == 3
+    assert by_name["qkv_proj"].operators == ("matmul",)
+    assert by_name["qkv_proj"].kernels == ("_matmul",)
+    assert by_name["rope, cache write"].why_not == "rope: too large"
+    default = sum(one.default.seconds * one.count for one in decode.kernels)
+    assert decode.before == pytest.approx(default)
+    rope = by_name["rope, cache write"].default.seconds * 3
+    assert decode.after == pytest.approx(rope + 1e-6 * (3 * 8 + 3))
+    assert decode.covered == pytest.approx(1 - rope / default)
+    assert ("matmul", {"m": 4, "n": 512, "k": 256, "dtype": "bfloat16"}, "mi300x") in compiled
+    attention = dict(one[:2] for one in compiled if one[0] == "paged_attention" and one[1]["new"])
+    assert attention["paged_attention"]["prefills"] == 1
+    assert prefill.step.tokens == attention["paged_attention"]["new"] == 64
+
+
+def test_formats_choose_operators(config: str, compiled: list[Any]) -> None:
+    """fp8 weights are multiplied in the GPU's fp8, of caches too; mxfp4 ones remain vLLM's."""
+    engine.engine_report(config, "gfx942", engine.deployed(1, "fp8", "fp8"), engine.steps(8, 4, 8))
+    sizes = {name: given for name, given, _ in compiled}
+    assert sizes["scaled_matmul"]["dtype"] == "float8_e4m3fnuz"
+    assert sizes["quantise_fp8_token"]["to"] == "float8_e4m3fnuz"
+    assert sizes["kv_cache_write"]["cache"] == "float8_e4m3fnuz"
+    asked = engine.deployed(1, "mxfp4")
+    left = engine.engine_report(config, "mi355x", asked, engine.steps(8, 4, 8)).steps[1]
+    whys = {one.name: one.why_not for one in left.kernels}
+    why = "the plugin has no linear layer of mxfp4 weights and mxfp4 activations"
+    assert whys["o_proj"] == whys["down_proj"] == why
+    assert whys["lm_head"] == ""
+
+
+def test_experts_of_several_kernels_are_one_operator(compiled: list[Any]) -> None:
+    """The kernels before the products are part of the operator, or remain with the products."""
+    steps = engine.steps(8, 4, 8)
+    for dtype, operators, why in (
+        ("bf16", ("moe_experts",), ""),
+        ("int8", (), "the plugin has no experts of int8 weights"),
+    ):
+        found = engine.engine_report("Qwen3-30B-A3B", "mi300x", engine.deployed(1, dtype), steps)
+        by_name = {one.name: one for one in found.steps[1].kernels}
+        assert by_name["experts"].operators == operators
+        assert by_name["experts"].why_not == why
+        assert by_name["sort tokens"].why_not == why
+        before = by_name["sort tokens"].default.seconds
+        assert by_name["sort tokens"].after == (before if why else 0.0)
+
+
+def test_formats_of_the_report(
+    config: str, compiled: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Text, JSON with its schema, and Markdown have the same kernels."""
+    shown = {}
+    for form in ("text", "json", "markdown"):
+        arguments = ["vllm-report", config, "--in", "64", "--concurrency", "4", "-f", form]
+        with pytest.raises(SystemExit) as ended:
+            run(arguments)
+        assert ended.value.code == 0
+        shown[form] = capsys.readouterr().out
+    document = validated(json.loads(shown["json"]), "wavecast.engine/1")
+    assert [step["phase"] for step in document["steps"]] == ["prefill", "decode"]
+    kernels = document["steps"][1]["kernels"]
+    assert [one["why_not"] for one in kernels if one["name"].startswith("rope")]
+    for one in kernels:
+        line = next(line for line in shown["text"].splitlines() if one["name"] in line)
+        assert one["layer"] in line
+        assert f"| {one['name']} | {one['layer']} |" in shown["markdown"]
+    assert "rope, cache write: rope: too large" in shown["text"]
+    assert "- rope, cache write: rope: too large" in shown["markdown"]
+
+
+def test_markdown_of_a_bound(config: str, compiled: list[Any]) -> None:
+    """Notes are a list at the end."""
+    found = engine.engine_report(config, "gfx942", engine.deployed(1), engine.steps(8, 4, 8))
+    assert report.markdown(replace(found, notes=("a | note",))).endswith("- a | note\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [(("no-model", "gfx942"), UnknownName), (("Llama-3.1-8B", "gfx000"), UnknownName)],
+)
+def test_unknown_names(arguments: tuple[str, str], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        engine.engine_report(*arguments, engine.deployed(1), engine.steps(8, 4, 8))
+
+
+def test_other_engines_are_refused() -> None:
+    other = replace(engine.deployed(1), engine="sglang")
+    with pytest.raises(UsageError, match="sglang: only layers of vllm are known"):
+        engine.engine_report("Llama-3.1-8B", "gfx942", other, engine.steps(8, 4, 8))
+
+
+@pytest.mark.thorough
+def test_compiled_for_the_gpu(config: str) -> None:
+    """Every kernel of a small Llama is served, in a time."""
+    found = engine.engine_report(config, "gfx942", engine.deployed(1), engine.steps(64, 4, 64))
+    for step in found.steps:
+        assert step.covered == pytest.approx(1)
+        assert all(one.seconds and one.kernels for one in step.kernels)
