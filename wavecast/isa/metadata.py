@@ -28,6 +28,7 @@ NOTE_OWNER = "AMDGPU"
 NOTE_METADATA = 32
 """NT_AMDGPU_METADATA: the msgpack note of code object versions 3 and later."""
 
+_KERNELS = "amdhsa.kernels"
 _PADDING = re.compile(r"_?pad(?:ding)?\d*|_p\d+")
 """Names that hand-written kernels (AITER) give to what fills an argument segment."""
 _UNUSED = "hidden_none"
@@ -150,18 +151,25 @@ def _refine_vgprs(directives: dict[str, int], document: Document, processor: str
 
 
 def metadata_of_elf(image: elf.Elf) -> Document:
-    """The metadata document of a code object's note; empty when it has none. Raises InputError."""
+    """The metadata document of a code object; empty when it has none. Linkers keep a note per
+    linked object: all of them describe kernels. Raises InputError."""
     import msgpack
 
+    found: dict[str, Any] = {}
     for owner, kind, content in image.notes:
-        if owner == NOTE_OWNER and kind == NOTE_METADATA:
-            try:
-                document = msgpack.unpackb(content, strict_map_key=False)
-            except Exception as error:
-                raise InputError("the code object's metadata note is damaged") from error
-            if isinstance(document, dict):
-                return document
-    return {}
+        if owner != NOTE_OWNER or kind != NOTE_METADATA:
+            continue
+        try:
+            document = msgpack.unpackb(content, strict_map_key=False)
+        except Exception as error:
+            raise InputError("the code object's metadata note is damaged") from error
+        if not isinstance(document, dict):
+            continue
+        first, more = found.get(_KERNELS, []), document.get(_KERNELS, [])
+        found = {**document, **found}
+        if isinstance(first, list) and isinstance(more, list):
+            found[_KERNELS] = first + more
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -195,7 +203,7 @@ def _yaml_metadata(text: str) -> Document:
 
 
 def _kernel_documents(document: Document) -> dict[str, Document]:
-    kernels = document.get("amdhsa.kernels", [])
+    kernels = document.get(_KERNELS, [])
     if not isinstance(kernels, list) or not all(
         isinstance(item, dict) and ".name" in item for item in kernels
     ):
