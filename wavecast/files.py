@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import json
+import mmap
 import os
 import select
 import stat
@@ -22,6 +23,8 @@ from wavecast.errors import InputError
 
 LARGEST: Final = 1 << 31
 """Bytes of the largest file that is read, packed or unpacked."""
+LARGEST_MAPPED: Final = 1 << 36
+"""Bytes of the largest file that is mapped."""
 WAIT_SECONDS: Final = 10.0
 """How long a pipe may have no data before it is refused."""
 _CHUNK: Final = 1 << 20
@@ -55,6 +58,25 @@ def _read(path: str | Path) -> bytes:
         if stat.S_ISFIFO(status.st_mode):
             return _joined(path, _arriving(path, file))
         return _joined(path, iter(lambda: file.read(max(_CHUNK, status.st_size + 1)), b""))
+
+
+def mapped(path: str | Path) -> bytes | mmap.mmap:
+    """The content of a file, mapped to memory and read where it is looked at, of at most
+    `LARGEST_MAPPED` bytes; a pipe as `read` gives it. Raises InputError as `read`."""
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            return read(path)
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LARGEST_MAPPED:
+                raise InputError(f"{path} is larger than {LARGEST_MAPPED >> 30} GiB")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    except FileNotFoundError:
+        raise InputError(f"no such file: {path}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {why}") from None
 
 
 def check_regular(path: str | Path) -> None:
@@ -166,9 +188,11 @@ def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
 
 __all__ = [
     "LARGEST",
+    "LARGEST_MAPPED",
     "WAIT_SECONDS",
     "check_regular",
     "csv_rows",
+    "mapped",
     "parse_json",
     "parse_toml",
     "read",

@@ -17,6 +17,7 @@ import pytest
 from wavecast.compile import bundle, disassemble, elf, load, toolchain
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.inventory import inventory
 from wavecast.errors import InputError, MissingTool, WavecastError
 from wavecast.isa import elf as elf_file
 from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_elf
@@ -135,7 +136,7 @@ def test_text_is_made_for_one_kernel_when_it_is_read(
     real = disassemble.disassemble
 
     def counted(*arguments: Any) -> str:
-        made.append(arguments[-1])
+        made.append(arguments[4])
         return real(*arguments)
 
     monkeypatch.setattr(disassemble, "disassemble", counted)
@@ -198,7 +199,7 @@ def test_compressed_bundles(version: int) -> None:
     data = b"CCOB" + struct.pack("<HH", version, 0) + sizes[version] + body
     assert [member.target for member in bundle.members(data)] == ["gfx942", "gfx1100"]
     with pytest.raises(InputError, match="truncated or damaged"):
-        bundle.members(data[:-40])
+        list(bundle.members(data[:-40]))
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -227,8 +228,62 @@ def test_a_host_program_with_device_code(hip_compiler: toolchain.Toolchain, tmp_
     source.write_text(f'.section .hip_fatbin,"a"\n.incbin "{fat}"\n')
     words = [*hip_compiler.compiler, "-c", "-x", "assembler", "-target", "x86_64-linux-gnu"]
     subprocess.run([*words, str(source), "-o", str(out)], check=True)
-    found = load(out, "gfx942")
-    assert [code.kernel for code in found] == ["saxpy", "saxpy"]
+    (code,) = load(out, "gfx942")  # equal kernels are one
+    assert code.kernel == "saxpy"
+    listed = inventory(out, kernels="sax")
+    assert [entry.target for entry in listed.entries] == ["gfx942", "gfx1100"] * 2
+    assert all(entry.code_bytes for entry in listed.entries)
+    assert [e.kernel for e in inventory(out, ["gfx1100"]).entries] == ["saxpy"] * 2
+    assert not inventory(out, kernels="nothing").entries
+
+
+def _archive(*files: tuple[str, bytes]) -> bytes:
+    """A System V archive; names of more than 15 characters are in its table."""
+    table = b"".join(f"{name}/\n".encode() for name, _ in files if len(name) > 15)
+    out, heads = b"!<arch>\n", [("//", table), *files]
+    for name, content in heads:
+        shown = f"{name}/"
+        if name == "//":
+            shown = name
+        elif len(name) > 15:
+            shown = f"/{table.index(name.encode())}"
+        head = f"{shown:16}{0:<12}{0:<6}{0:<6}{644:<8}{len(content):<10}`\n"
+        out += head.encode() + content + b"\n" * (len(content) % 2)
+    return out
+
+
+def test_an_archive_of_code_objects(tmp_path: Path) -> None:
+    path = tmp_path / "kernels.a"
+    members = ("short.o", _hsaco("gfx942")), ("a_name_of_many_letters.o", _hsaco("gfx1100"))
+    path.write_bytes(_archive(("notes.txt", b"odd"), *members, ("bad.o", b"\x7fELF")))
+    assert [code.target for code in load(path)] == ["gfx942", "gfx1100"]
+    entries = inventory(path).entries
+    assert [entry.archived for entry in entries] == ["short.o", "a_name_of_many_letters.o"]
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(InputError, match=r"no code for gfx950|truncated"):
+        load(path, "gfx950")
+
+
+def test_code_objects_among_the_data_of_a_program(
+    hip_compiler: toolchain.Toolchain, tmp_path: Path
+) -> None:
+    """Runtimes of other compilers load code objects from arrays, without a section for them."""
+    device, source, out = tmp_path / "d.co", tmp_path / "host.s", tmp_path / "host.o"
+    device.write_bytes(b"\x7fELF\x02\x01\x01\x40 looks like one" + _hsaco("gfx942") + bytes(9))
+    source.write_text(f'.data\n.incbin "{device}"\n.incbin "{device}"\n')
+    words = [*hip_compiler.compiler, "-c", "-x", "assembler", "-target", "x86_64-linux-gnu"]
+    subprocess.run([*words, str(source), "-o", str(out)], check=True)
+    assert [entry.target for entry in inventory(out).entries] == ["gfx942", "gfx942"]
+    assert load(out)[0].assembly == elf.load(_hsaco("gfx942"))[0].assembly
+
+
+def test_only_matching_kernels_are_read() -> None:
+    data = _hsaco("gfx942", "program.hip")
+    every = elf.load(data)
+    assert len(every) > 1
+    (chosen,) = elf.load(data, kernels=f"^{every[-1].kernel}$")
+    assert (chosen.digest, chosen.assembly) == (every[-1].digest, every[-1].assembly)
+    assert elf.load(data, kernels="nothing") == []
 
 
 def test_processor_numbers_are_those_of_the_assembler(tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def test_assembly_without_a_kernel() -> None:
     [
         ("empty.s", b"", "is empty"),
         ("blank.hip", b" \n\0\n", "is empty"),
-        ("lib.a", b"!<arch>\nfoo", "static library"),
+        ("lib.a", b"!<arch>\nfoo", "static library with no GPU code"),
+        ("cut.a", b"!<arch>\n" + b"x" * 60, "archive is damaged"),
+        ("thin.a", b"!<thin>\nfoo", "thin archive"),
         ("k.bc", b"BC\xc0\xde\x35", "bitcode"),
         ("k.fatbin", b"\x50\xed\x55\xba\1\0", "NVIDIA fat binary"),
         ("k.bin", bytes(range(256)), "no known kind"),

@@ -38,6 +38,8 @@ OF_OPERATIONS = (
     --arg input=f32[1048576] --arg output=f32[1024] --arg n=1048576
 
     wavecast explain gemm --shape 4096x4096x4096 --dtype fp8 --arch mi300x,mi355x
+
+    wavecast explain libhipblaslt.so --list -k MT128x128 --arch gfx942
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))
@@ -54,6 +56,9 @@ OF_OPERATIONS = (
 @click.option(
     "-k", "--kernels", default="", type=RegexParam(), help="Only kernels whose name matches."
 )
+@click.option("--list", "listed", is_flag=True,
+              help="List the kernels of a code object, a bundle, a library, a program or an "
+              "archive.")  # fmt: skip
 @click.option("--configs", type=click.Choice(["first", "all", "best"]), default="first",
               show_default=True,
               help="Autotuned kernels: the first, all, or the fastest configuration.")  # fmt: skip
@@ -112,6 +117,7 @@ def command(
     arch: str | None,
     arch_file: tuple[Path, ...],
     kernels: str,
+    listed: bool,
     configs: Literal["first", "all", "best"],
     grid: tuple[int, int, int] | None,
     block: tuple[int, int, int] | None,
@@ -137,15 +143,17 @@ def command(
     """Show the machine code of the kernels in PATH on each GPU, their predicted time, and what
     limits them.
 
-    PATH is a Python script with Triton kernels, a HIP file, assembly, a code object, PTX or a
-    cubin. A script runs, and its launches are recorded instead of computed. Arguments after -- go
-    to the script.
+    PATH is a Python script with Triton kernels, a HIP file, assembly, PTX, a cubin, or a code
+    object, also in an offload bundle, a program, a shared library or an archive. A script runs, and
+    its launches are recorded instead of computed. Arguments after -- go to the script.
 
     PATH can also be an operation with a --shape: attention, collective, conv, elementwise, gemm,
     moe, norm, reduction, softmax.
 
     docs/glossary.md explains the terms of the output.
     """
+    if listed:
+        return _list(path, arch, kernels, format_, output)
     from wavecast.pipeline import ExplainOptions, Given, explain_path, select, selectors
 
     if shape:
@@ -188,6 +196,33 @@ def command(
     else:
         _write_file(report, format_, detail, output)
     return _exit_code(report, fail_on)
+
+
+def _list(path: Path, arch: str | None, kernels: str, format_: str, output: Path | None) -> int:
+    """List the kernels of a file instead of explaining them."""
+    from wavecast import arch as devices
+    from wavecast.compile.inventory import inventory
+    from wavecast.report import inventory as listing
+
+    if format_ not in ("text", "json"):
+        raise click.BadParameter(f"no {format_} for a list: text or json", param_hint="-f")
+    selectors = [name.strip() for name in (arch or "").split(",") if name.strip()]
+    targets = tuple(dict.fromkeys(devices.resolve(name).device.target for name in selectors))
+    found = inventory(path, targets, kernels)
+    if not found.entries and not found.unread:
+        raise NothingAnalysed(f"{path}: no kernel matches {kernels!r}")
+    if format_ == "json":
+        text = listing.dumps(found, str(path)) + "\n"
+    else:
+        text = "".join(f"{line}\n" for line in listing.lines(found, str(path)))
+    if output is not None:
+        with streams.writing(output) as file:
+            file.write(text)
+        return 0
+    streams.as_document(sys.stdout)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return 0
 
 
 def _write_timeline(report: Any, path: Path) -> None:

@@ -14,6 +14,7 @@ from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.kinds import FileKind, kind_of
 from wavecast.errors import InputError, UsageError, WavecastError
+from wavecast.isa.elf import Content
 
 __all__ = [
     "CodeObject",
@@ -22,9 +23,12 @@ __all__ = [
     "kind_of",
     "load",
     "loads",
-    "read",
+    "mapped",
     "stated_target",
 ]
+
+_HEAD = 4096
+"""Bytes that are looked at first to tell whether a file is empty."""
 
 
 def load(
@@ -34,9 +38,11 @@ def load(
     *,
     hip_target: str = "",
     checked: bool = False,
+    kernels: str = "",
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
-    """The kernels of a file, one code object each.
+    """The kernels of a file, one code object each; of AMD code objects those whose symbol the
+    regular expression `kernels` occurs in.
 
     `target` is `gfx942` or `sm_90`; HIP source needs one (`hip_target` where it names none), every
     other kind knows its own, and a contradicting one is an error. `options` go to the HIP compiler,
@@ -45,10 +51,10 @@ def load(
     CompileError, and MissingTool.
     """
     file = Path(path)
-    data = read(file)
+    data = mapped(file)
     # A pipe is empty after it has been read: the compiler gets its text.
     readable = file if file.is_file() else None
-    return _load(data, readable, str(path), target, options, hip_target, checked, cache)
+    return _load(data, readable, str(path), target, options, hip_target, checked, kernels, cache)
 
 
 def stated_target(path: str | Path) -> str:
@@ -58,9 +64,16 @@ def stated_target(path: str | Path) -> str:
     try:
         if not file.is_file() or file.suffix == ".py":
             return ""
-        if kind_of(read(file), file) is FileKind.HIP:
+        data = mapped(file)
+        kind = kind_of(data, file)
+        if kind is FileKind.HIP:
             return ""
-        targets = {code.target for code in load(file)}
+        if kind is FileKind.AMD_OBJECT:
+            from wavecast.compile import elf
+
+            targets = set(elf.targets(data))
+        else:
+            targets = {code.target for code in load(file)}
     except WavecastError:
         return ""
     return targets.pop() if len(targets) == 1 else ""
@@ -79,17 +92,18 @@ def loads(
     kernel, CompileError for source that does not compile."""
     if not data.strip(b"\0 \t\r\n"):
         raise InputError("the code is empty")
-    return _load(data, None, "the code", target, options, hip_target, checked, cache)
+    return _load(data, None, "the code", target, options, hip_target, checked, "", cache)
 
 
 def _load(
-    data: bytes,
+    data: Content,
     path: Path | None,
     shown: str,
     target: str,
     options: Sequence[str],
     hip_target: str,
     checked: bool,
+    kernels: str,
     cache: DiskCache | None,
 ) -> list[CodeObject]:
     """`path` is the file the data come from, None without one; `shown` names them in messages."""
@@ -100,7 +114,8 @@ def _load(
     if kind is FileKind.AMD_OBJECT:
         from wavecast.compile import elf
 
-        return elf.load(data, target, file, cache=cache)
+        return elf.load(data, target, file, kernels=kernels, cache=cache)
+    data = bytes(data)
     if kind is FileKind.CUBIN:
         from wavecast.compile import nvidia
 
@@ -130,10 +145,10 @@ def _load(
     return hip.compile_file(path, target, options, checked=checked, cache=cache)
 
 
-def read(path: str | Path) -> bytes:
-    """The content of a file. Raises InputError when it is missing, a folder, a device, empty, or
-    huge."""
-    data = files.read(path)
-    if not data.strip(b"\0 \t\r\n"):
+def mapped(path: str | Path) -> Content:
+    """The content of a file, as `files.mapped`. Raises InputError when it is missing, a folder, a
+    device, empty, or huge."""
+    data = files.mapped(path)
+    if not data[:_HEAD].strip(b"\0 \t\r\n") and not data[:].strip(b"\0 \t\r\n"):
         raise InputError(f"{path} is empty")
     return data

@@ -33,7 +33,7 @@ def data_of(binary: bytes) -> Data | None:
         content += bytes(-len(content) % _ALIGNMENT)
         moved[index] = len(content) - section.address
         ends = (s.value + s.size for s in found.symbols.values() if s.section == index)
-        size = max([section.address + len(section.data), *ends]) - section.address
+        size = max([section.address + section.size, *ends]) - section.address
         content += section.data.ljust(size, b"\0")
     symbols = {
         name: moved[symbol.section] + symbol.value
@@ -69,6 +69,6 @@ def _relocations(found: elf.Elf) -> Iterator[tuple[int, int | None]]:
 
 def _section(found: elf.Elf, address: int) -> int | None:
     for index, section in enumerate(found.sections):
-        if section.address and section.address <= address < section.address + len(section.data):
+        if section.address and section.address <= address < section.address + section.size:
             return index
     return None

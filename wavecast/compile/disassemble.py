@@ -7,7 +7,8 @@ descriptors and metadata are written around them from the file itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from typing import Any, Final
 
@@ -38,12 +39,13 @@ def disassemble(
     data: bytes,
     image: elf.Elf,
     target: str,
-    descriptors: Mapping[str, KernelDescriptor],
+    kernels: Set[str],
     kernel: str,
+    descriptor: KernelDescriptor,
 ) -> str:
-    """One kernel of a code object as text, with the functions that are not kernels. Raises
-    InputError for a word that is not an instruction where execution leads."""
-    functions = list(_functions(image, descriptors))
+    """One kernel of a code object as text, with the functions that are not among its `kernels`.
+    Raises InputError for a word that is not an instruction where execution leads."""
+    found = list(functions(image, kernels))
     lines = line_table(data, image)
     out = [f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"', "\t.text"]
     if lines is not None:
@@ -51,23 +53,17 @@ def disassemble(
             f"\t.file\t{number} {_quoted(folder)} {_quoted(name)}"
             for number, (folder, name) in enumerate(lines.files)
         ]
-    starts = {start: name for name, _, start, _ in functions}
-    lanes = _common_lanes(descriptors, target)
-    for name, section, start, stop in functions:
-        if name in descriptors and name != kernel:
+    starts = {start: name for name, _, start, _ in found}
+    lanes = descriptor.wave_size or wave_lanes_of(target)
+    for name, section, start, stop in found:
+        if name in kernels and name != kernel:
             continue
-        wave_size = descriptors[name].wave_size if name in descriptors else lanes
-        placed = _read(image.sections[section], start, stop, target, wave_size or lanes)
+        placed = _read(image.sections[section], start, stop, target, lanes)
         body = _with_symbols(_checked(name, placed), starts)
         out += _function(name, body, lines)
-        if name in descriptors:
-            out += _descriptor(name, descriptors[name], image)
+        if name == kernel:
+            out += _descriptor(name, descriptor, image)
     return "\n".join([*out, *_metadata(image, kernel), ""])
-
-
-def _common_lanes(descriptors: Mapping[str, KernelDescriptor], target: str) -> int:
-    sizes = {found.wave_size for found in descriptors.values() if found.wave_size}
-    return sizes.pop() if len(sizes) == 1 else wave_lanes_of(target)
 
 
 @lru_cache(maxsize=8)
@@ -79,9 +75,10 @@ def _read(
     section: elf.Section, start: int, stop: int, target: str, wave_lanes: int
 ) -> list[Placed]:
     first = start - section.address
-    if first < 0 or first > len(section.data) or first % 4:
+    if first < 0 or first > section.size or first % 4:
         raise InputError(f"a function starts at {start:#x}, outside section {section.name}")
-    code = section.data[first : max(first, stop - section.address)]
+    last = min(section.size, max(first, stop - section.address))
+    code = section.file[section.offset + first : section.offset + last]
     return _reader(isa_target(target), wave_lanes).read(code, start)
 
 
@@ -108,22 +105,23 @@ def _checked(name: str, placed: list[Placed]) -> list[Decoded]:
     return body
 
 
-def _functions(
-    image: elf.Elf, descriptors: Mapping[str, KernelDescriptor]
-) -> Iterator[tuple[str, int, int, int]]:
+def functions(image: elf.Elf, kernels: Set[str]) -> Iterator[tuple[str, int, int, int]]:
     """(name, section, start, end) of every function, by address; a size of 0 reaches to the next
     one, or to the end of the section."""
     found = sorted(
         (symbol.value, symbol.name, symbol.size, symbol.section)
         for symbol in image.symbols.values()
         if symbol.section is not None
-        and (symbol.is_function or symbol.name in descriptors)
+        and (symbol.is_function or symbol.name in kernels)
         and image.sections[symbol.section].name.startswith(".text")
     )
-    for index, (start, name, size, section) in enumerate(found):
-        later = [value for value, _, _, _ in found[index + 1 :] if value > start]
-        end = image.sections[section].address + len(image.sections[section].data)
-        yield name, section, start, start + size if size else min(later, default=end)
+    starts = [start for start, _, _, _ in found]
+    for start, name, size, section in found:
+        following = bisect_right(starts, start)
+        end = image.sections[section].address + image.sections[section].size
+        if following < len(starts):
+            end = starts[following]
+        yield name, section, start, start + size if size else end
 
 
 def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Decoded]:
@@ -186,9 +184,9 @@ def _descriptor(name: str, descriptor: KernelDescriptor, image: elf.Elf) -> Iter
         yield f"\t.set {quoted(f'{name}.num_vgpr')}, {descriptor.vgprs}"
 
 
-def has_functions(image: elf.Elf, descriptors: Mapping[str, KernelDescriptor]) -> bool:
-    """Whether symbols name functions or kernels."""
-    return next(_functions(image, descriptors), None) is not None
+def has_functions(image: elf.Elf, kernels: Set[str]) -> bool:
+    """Whether symbols name functions or `kernels`."""
+    return next(functions(image, kernels), None) is not None
 
 
 def _metadata(image: elf.Elf, kernel: str) -> Iterator[str]:

@@ -7,10 +7,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from wavecast.compile import bundle
+from wavecast.compile import containers
 from wavecast.compile.nvidia import looks_like_ptx, looks_like_sass
 from wavecast.errors import InputError
 from wavecast.isa import elf
+from wavecast.isa.elf import Content
 
 
 class FileKind(Enum):
@@ -34,7 +35,7 @@ _ASSEMBLY_NAMES: Final = frozenset({".s", ".asm", ".amdgcn", ".isa"})
 _HIP_NAMES: Final = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".hpp", ".h", ".cuh", ".c"})
 
 _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
-    (b"!<arch>", "a static library", "extract the object with ar x"),
+    (containers.THIN_ARCHIVE, "a thin archive", "give the objects that it names"),
     (b"BC\xc0\xde", "LLVM bitcode", "compile it with llc -march=amdgcn -mcpu=… first"),
     (b"\x50\xed\x55\xba", "an NVIDIA fat binary", "extract the cubin with cuobjdump -xelf all"),
     (b"MZ", "a Windows program", "give a code object or source"),
@@ -44,7 +45,7 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
 )
 
 
-def kind_of(data: bytes, path: Path) -> FileKind:
+def kind_of(data: Content, path: Path) -> FileKind:
     """The kind of a file's content. Raises InputError, saying what it is instead."""
     if elf.is_elf(data):
         try:
@@ -52,19 +53,19 @@ def kind_of(data: bytes, path: Path) -> FileKind:
         except InputError as error:
             raise InputError(f"{path}: {error.message}", hint=error.hint) from error
         return FileKind.CUBIN if cuda else FileKind.AMD_OBJECT
-    if bundle.is_bundle(data):
+    if containers.is_container(data):
         return FileKind.AMD_OBJECT
     for magic, name, advice in _FOREIGN:
-        if data.startswith(magic):
+        if data[: len(magic)] == magic:
             raise InputError(f"{path} is {name}", hint=advice)
     if b"\0" in data[:4096]:
         raise InputError(f"{path} is a binary file of no known kind", hint=_WHAT_IS_READ)
-    return _text_kind(data.decode("utf-8", "replace"), path)
+    return _text_kind(bytes(data).decode("utf-8", "replace"), path)
 
 
 _WHAT_IS_READ: Final = (
-    "read are HIP source, AMDGCN assembly, hsaco, offload bundles, programs with device code, "
-    "PTX, cubin, and SASS"
+    "read are HIP source, AMDGCN assembly, hsaco, offload bundles, programs and archives with "
+    "device code, PTX, cubin, and SASS"
 )
 
 

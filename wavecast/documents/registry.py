@@ -13,6 +13,7 @@ from wavecast.documents.export import ExportDocument
 from wavecast.documents.gate import BaselineDocument, GateDocument
 from wavecast.documents.graph import GraphDocument
 from wavecast.documents.history import HistoryDocument
+from wavecast.documents.inventory import InventoryDocument
 from wavecast.documents.lab import (
     LabCompilersDocument,
     LabPassesDocument,
@@ -59,6 +60,7 @@ def documents() -> dict[str, type[JsonObject]]:
         LabSettingsDocument,
         ExportDocument,
         ArchDocument,
+        InventoryDocument,
     )
     return {name_of(document): document for document in known}
 

@@ -6,12 +6,16 @@ checked, so that a truncated or damaged file is an InputError and never an index
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from wavecast.errors import InputError
+
+Content = bytes | mmap.mmap
+"""The bytes of a file, in memory or mapped."""
 
 MAGIC: Final = b"\x7fELF"
 MACHINE_X86_64: Final = 62
@@ -76,13 +80,21 @@ PROCESSORS: Final[dict[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One section. `address` is 0 for sections that are not loaded; `data` is b"" for NOBITS."""
+    """One section of `file`, `size` bytes from `offset` on. `address` is 0 for sections that are
+    not loaded; `size` is 0 for NOBITS."""
 
     name: str
     kind: int
     address: int
-    data: bytes
     link: int
+    offset: int
+    size: int
+    file: Content = field(repr=False)
+
+    @property
+    def data(self) -> bytes:
+        """The content, read when it is asked for."""
+        return self.file[self.offset : self.offset + self.size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +119,7 @@ class Elf:
     """False for a relocatable file, whose sections all start at address 0."""
     sections: tuple[Section, ...]
     symbols: dict[str, Symbol]
+    """By name, without labels in code and names of registers (`_named`)."""
     notes: tuple[tuple[str, int, bytes], ...]
     """(owner, type, content) of every note."""
 
@@ -120,17 +133,18 @@ class Elf:
             raise InputError(f"symbol {symbol.name} has no content")
         section = self.sections[symbol.section]
         start = symbol.value - section.address
-        if start < 0 or start + symbol.size > len(section.data):
+        if start < 0 or start + symbol.size > section.size:
             raise InputError(f"symbol {symbol.name} lies outside section {section.name}")
-        return section.data[start : start + symbol.size]
+        first = section.offset + start
+        return section.file[first : first + symbol.size]
 
 
-def is_elf(data: bytes) -> bool:
+def is_elf(data: Content) -> bool:
     """True when `data` starts like an ELF file."""
     return data[:4] == MAGIC
 
 
-def machine(data: bytes) -> int:
+def machine(data: Content) -> int:
     """The e_machine of an ELF file. Raises InputError when the header is cut off."""
     return _header(data)[2]
 
@@ -143,7 +157,7 @@ def processor(elf: Elf) -> str:
     return PROCESSORS[number]
 
 
-def read(data: bytes) -> Elf:
+def read(data: Content) -> Elf:
     """Parse an ELF file. Raises InputError when it is truncated or not 64-bit little-endian."""
     header = _header(data)
     try:
@@ -155,7 +169,7 @@ def read(data: bytes) -> Elf:
     return Elf(header[2], header[7], header[1] != _ET_REL, sections, symbols, notes)
 
 
-def _header(data: bytes) -> tuple:
+def _header(data: Content) -> tuple:
     if not is_elf(data):
         raise InputError("not an ELF file")
     if len(data) < _HEADER.size:
@@ -171,24 +185,49 @@ def _damaged(size: int) -> InputError:
     )
 
 
-def _sections(data: bytes, header: tuple) -> tuple[Section, ...]:
+def _sections(data: Content, header: tuple) -> tuple[Section, ...]:
     start, entry, count, names_index = header[6], header[11], header[12], header[13]
     if not count:
         return ()
     if entry != _SECTION.size or start + entry * count > len(data):
         raise _damaged(len(data))
     raw = [_SECTION.unpack_from(data, start + index * entry) for index in range(count)]
-    contents = []
+    ranges = []
     for fields in raw:
         kind, offset, size = fields[1], fields[4], fields[5]
-        if kind != _SHT_NOBITS and offset + size > len(data):
+        if kind == _SHT_NOBITS:
+            offset = size = 0
+        elif offset + size > len(data):
             raise _damaged(len(data))
-        contents.append(b"" if kind == _SHT_NOBITS else data[offset : offset + size])
-    names = contents[names_index] if names_index < count else b""
+        ranges.append((offset, size))
+    names = b""
+    if names_index < count:
+        offset, size = ranges[names_index]
+        names = data[offset : offset + size]
     return tuple(
-        Section(_string(names, fields[0]), fields[1], fields[3], content, fields[6])
-        for fields, content in zip(raw, contents, strict=True)
+        Section(_string(names, fields[0]), fields[1], fields[3], fields[6], offset, size, data)
+        for fields, (offset, size) in zip(raw, ranges, strict=True)
     )
+
+
+def extent(data: Content, start: int) -> int:
+    """Bytes of the ELF file that starts at `start` of `data`, by its header: to the end of its
+    section table, segments or sections. Raises InputError where it does not fit."""
+    header = _header(data[start : start + _HEADER.size])
+    end = max(header[5] + header[9] * header[10], header[6] + header[11] * header[12])
+    tables = ((_SEGMENT, 5, 9, 10, 2, 5), (_SECTION, 6, 11, 12, 4, 5))
+    for layout, first, entry, count, offset, size in tables:
+        if header[count] and header[entry] != layout.size:
+            raise _damaged(len(data))
+        if start + header[first] + layout.size * header[count] > len(data):
+            raise _damaged(len(data))
+        for index in range(header[count]):
+            fields = layout.unpack_from(data, start + header[first] + index * layout.size)
+            if layout is _SEGMENT or fields[1] != _SHT_NOBITS:
+                end = max(end, fields[offset] + fields[size])
+    if start + end > len(data):
+        raise _damaged(len(data))
+    return end
 
 
 def _string(table: bytes, offset: int) -> str:
@@ -202,9 +241,9 @@ def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
             if section.kind != kind or section.link >= len(sections):
                 continue
             names = sections[section.link].data
-            whole = len(section.data) - len(section.data) % _SYMBOL.size
-            for fields in _SYMBOL.iter_unpack(section.data[:whole]):
-                name, info, _, index, value, size = fields
+            table = section.data
+            for start in _named(table, b".num_vgpr\0" in names):
+                name, info, _, index, value, size = _SYMBOL.unpack_from(table, start)
                 section_index = index if 0 < index < len(sections) else None
                 yield Symbol(
                     _string(names, name),
@@ -216,8 +255,20 @@ def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
                 )
 
 
+def _named(table: bytes, absolute: bool) -> Iterator[int]:
+    """The offsets of the entries of a symbol table without local symbols without a type; with
+    `absolute` those of constants too. Hand-written kernels have hundreds of labels and names of
+    registers each."""
+    entry, last = _SYMBOL.size, len(table) - len(table) % _SYMBOL.size
+    low, high = _SHN_ABS & 0xFF, _SHN_ABS >> 8
+    columns = (table[first:last:entry] for first in (4, 6, 7))
+    for number, (info, index, index_high) in enumerate(zip(*columns, strict=True)):
+        if info or (absolute and index == low and index_high == high):
+            yield number * entry
+
+
 def _notes(
-    data: bytes, header: tuple, sections: tuple[Section, ...]
+    data: Content, header: tuple, sections: tuple[Section, ...]
 ) -> Iterator[tuple[str, int, bytes]]:
     blocks = [section.data for section in sections if section.kind == _SHT_NOTE]
     if not blocks:
@@ -235,7 +286,7 @@ def _notes(
             position = content_at + _align4(size)
 
 
-def _note_segments(data: bytes, header: tuple) -> Iterator[bytes]:
+def _note_segments(data: Content, header: tuple) -> Iterator[bytes]:
     """PT_NOTE segments, for code objects whose section table was stripped."""
     start, entry, count = header[5], header[9], header[10]
     if not count or entry != _SEGMENT.size or start + entry * count > len(data):

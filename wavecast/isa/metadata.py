@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +28,11 @@ NOTE_OWNER = "AMDGPU"
 NOTE_METADATA = 32
 """NT_AMDGPU_METADATA: the msgpack note of code object versions 3 and later."""
 
+_KERNELS = "amdhsa.kernels"
+_PADDING = re.compile(r"_?pad(?:ding)?\d*|_p\d+")
+"""Names that hand-written kernels (AITER) give to what fills an argument segment."""
+_UNUSED = "hidden_none"
+"""The kind of an argument that a launch leaves out."""
 _SEGMENT = 1 << 32
 """Bytes of the largest argument segment: kernel descriptors state its size in 32 bits."""
 
@@ -79,33 +84,56 @@ def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDe
 
 
 def descriptors_from_elf(data: bytes) -> dict[str, KernelDescriptor]:
-    """Every kernel of an AMD code object, by symbol.
+    """Every kernel of an AMD code object, by symbol. Raises as `descriptors_of`, and InputError
+    for a damaged file."""
+    return descriptors_of(elf.read(data))
+
+
+def descriptors_of(
+    image: elf.Elf, wanted: Callable[[str], object] | None = None
+) -> dict[str, KernelDescriptor]:
+    """The kernels of an AMD code object by symbol; with `wanted` those for whose symbol it is true.
 
     Raises InputError when the file is not an AMDGPU ELF, is damaged, or has neither metadata nor a
     kernel descriptor.
     """
-    image = elf.read(data)
     if image.machine != elf.MACHINE_AMDGPU:
         raise InputError(f"not an AMD GPU code object (ELF machine {image.machine})")
     document = metadata_of_elf(image)
     processor = processor_of_triple(str(document.get("amdhsa.target", "")))
     processor = processor or elf.processor(image)
     documents = _kernel_documents(document)
-    directives = {}
-    for symbol in image.symbols.values():
-        if symbol.name.endswith(".kd") and symbol.size == kernel_code.SIZE:
-            name = symbol.name.removesuffix(".kd")
-            directives[name] = kernel_code.decode(image.content(symbol), processor)
-    if not documents and not directives:
+    descriptors = _descriptor_symbols(image)
+    if not documents and not descriptors:
         raise InputError("AMD code object with no kernel in it")
     found = {}
-    for name in dict.fromkeys((*documents, *directives)):
+    for name in dict.fromkeys((*documents, *descriptors)):
+        if wanted is not None and not wanted(name):
+            continue
         exact = image.symbols.get(f"{name}.num_vgpr")
         vgprs = exact.value if exact is not None and exact.absolute else None
-        known = dict(directives.get(name, {}))
+        known: dict[str, int] = {}
+        if name in descriptors:
+            known = kernel_code.decode(image.content(descriptors[name]), processor)
         _refine_vgprs(known, documents.get(name, {}), processor)
         found[name] = _descriptor(name, documents.get(name, {}), known, vgprs, processor)
     return found
+
+
+def kernel_symbols(image: elf.Elf) -> frozenset[str]:
+    """The symbols of all kernels of a code object. Raises InputError for damaged metadata."""
+    documents = _kernel_documents(metadata_of_elf(image))
+    return frozenset(documents) | frozenset(_descriptor_symbols(image))
+
+
+def _descriptor_symbols(image: elf.Elf) -> dict[str, elf.Symbol]:
+    """The symbols of kernel descriptors, by the symbol of the kernel."""
+    return {
+        name: symbol
+        for symbol in image.symbols.values()
+        if symbol.size == kernel_code.SIZE
+        and (name := symbol.name.removesuffix(".kd")) != symbol.name
+    }
 
 
 def _refine_vgprs(directives: dict[str, int], document: Document, processor: str) -> None:
@@ -123,18 +151,25 @@ def _refine_vgprs(directives: dict[str, int], document: Document, processor: str
 
 
 def metadata_of_elf(image: elf.Elf) -> Document:
-    """The metadata document of a code object's note; empty when it has none. Raises InputError."""
+    """The metadata document of a code object; empty when it has none. Linkers keep a note per
+    linked object: all of them describe kernels. Raises InputError."""
     import msgpack
 
+    found: dict[str, Any] = {}
     for owner, kind, content in image.notes:
-        if owner == NOTE_OWNER and kind == NOTE_METADATA:
-            try:
-                document = msgpack.unpackb(content, strict_map_key=False)
-            except Exception as error:
-                raise InputError("the code object's metadata note is damaged") from error
-            if isinstance(document, dict):
-                return document
-    return {}
+        if owner != NOTE_OWNER or kind != NOTE_METADATA:
+            continue
+        try:
+            document = msgpack.unpackb(content, strict_map_key=False)
+        except Exception as error:
+            raise InputError("the code object's metadata note is damaged") from error
+        if not isinstance(document, dict):
+            continue
+        first, more = found.get(_KERNELS, []), document.get(_KERNELS, [])
+        found = {**document, **found}
+        if isinstance(first, list) and isinstance(more, list):
+            found[_KERNELS] = first + more
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -168,7 +203,7 @@ def _yaml_metadata(text: str) -> Document:
 
 
 def _kernel_documents(document: Document) -> dict[str, Document]:
-    kernels = document.get("amdhsa.kernels", [])
+    kernels = document.get(_KERNELS, [])
     if not isinstance(kernels, list) or not all(
         isinstance(item, dict) and ".name" in item for item in kernels
     ):
@@ -258,6 +293,12 @@ def _wave_size(directives: Mapping[str, int], processor: str) -> int:
     return capabilities(processor).default_wave_size
 
 
+def _is_padding(item: Document) -> bool:
+    return item.get(".value_kind") == "by_value" and bool(
+        _PADDING.fullmatch(str(item.get(".name", "")))
+    )
+
+
 def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
     found = []
     for item in document.get(".args", ()) or ():
@@ -266,7 +307,7 @@ def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
                 name=str(item.get(".name", "")),
                 offset=int(item[".offset"]),
                 size=int(item[".size"]),
-                kind=str(item[".value_kind"]),
+                kind=_UNUSED if _is_padding(item) else str(item[".value_kind"]),
                 address_space=str(item.get(".address_space", "")),
                 type_name=str(item.get(".type_name", "")),
             )

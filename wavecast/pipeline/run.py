@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.errors import InputError, NothingAnalysed, WavecastError
+from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
 from wavecast.isa.targets import isa_target
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
@@ -21,6 +21,10 @@ from wavecast.pipeline.sequences import with_sequences
 from wavecast.pipeline.steps import Given, explain_launch, with_hint
 
 Progress = Callable[[str], None]
+_MOST_KERNELS: Final = 256
+"""Kernels of a code file that are explained in one run: more are a library, of which a user wants
+some."""
+_MOST_NAMES: Final = 20
 ProfileOf = Callable[[Launch, Device], LaunchProfile | None]
 """Gives the profile of an executed sample of a launch on a device, None without one."""
 
@@ -174,18 +178,23 @@ def _explain_code(
     explanations: list[Explanation] = []
     failures: list[Failure] = []
     errors: list[WavecastError] = []
-    names: set[str] = set()
     notes = list(selection.notes)
     for target in selection.targets:
         progress(f"compiling {path.name} for {target}")
         try:
-            codes = compilers.load(path, target, options=options.compiler_options)
+            codes = compilers.load(
+                path, target, options=options.compiler_options, kernels=options.kernels
+            )
         except WavecastError as error:
             errors.append(error)
             failures.append(Failure(path.name, target, "compile", error.message, error.hint))
             continue
-        names.update(code.kernel for code in codes)
         matching = _matching(codes, options.kernels)
+        if len(matching) > _MOST_KERNELS:
+            raise UsageError(
+                f"{path} has {len(matching)} kernels for {target}",
+                hint="choose some with -k; --list shows them",
+            )
         if not options.launch_plan.dynamic_lds and any(
             c.origin == "elf" and c.is_amd for c in matching
         ):
@@ -205,9 +214,24 @@ def _explain_code(
     if not explanations and not failures:
         raise NothingAnalysed(
             f"{path}: no kernel matches {options.kernels!r}",
-            hint=f"kernels: {', '.join(sorted(names))}",
+            hint=_some_names(path, selection.targets, options),
         )
     return ExplainReport(tuple(explanations), tuple(failures), tuple(notes), (str(path),))
+
+
+def _some_names(path: Path, targets: Sequence[str], options: ExplainOptions) -> str:
+    """The names of some kernels of a file, for one whose pattern matches none."""
+    from wavecast import compile as compilers
+
+    names = sorted(
+        {
+            code.kernel
+            for target in targets
+            for code in compilers.load(path, target, options=options.compiler_options)
+        }
+    )
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"kernels: {shown}, …" if len(names) > _MOST_NAMES else f"kernels: {shown}"
 
 
 def _matching(codes: Sequence[CodeObject], pattern: str) -> list[CodeObject]:

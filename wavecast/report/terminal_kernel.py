@@ -11,6 +11,7 @@ from rich.text import Text
 
 from wavecast.report import summary, units, words
 from wavecast.report import terminal_prediction as time
+from wavecast.report.inventory import described
 from wavecast.report.pressure import downsample
 from wavecast.report.terminal_findings import findings
 from wavecast.report.terminal_tables import loops, memory, source_lines
@@ -60,6 +61,8 @@ def _facts(explanation: Explanation, width: int, *, full: bool) -> Table:
 
 def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, Text]]:
     analysis = explanation.analysis
+    if explanation.code.origin == "elf" and (library := described(explanation.code.kernel)):
+        yield "library", Text(safe(library))
     if explanation.launch is not None:
         yield "launch", _launch(explanation)
     yield "time", _time(explanation)

@@ -1,0 +1,125 @@
+"""The kernels of a code file with what their descriptors state, without their instructions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from wavecast.compile import containers, kinds, mapped
+from wavecast.compile.disassemble import functions
+from wavecast.compile.member import Member
+from wavecast.errors import InputError, UsageError, WavecastError
+from wavecast.isa import elf
+from wavecast.isa.metadata import descriptors_of, kernel_symbols
+from wavecast.isa.program import KernelDescriptor
+from wavecast.isa.targets import isa_target
+
+
+@dataclass(frozen=True, slots=True)
+class KernelEntry:
+    """A kernel of a file. `code_bytes` are those up to the next function, 0 for a kernel without a
+    symbol; `archived` is the file of an archive that it is in. `descriptor` is None where the
+    processor is not one whose descriptors are read."""
+
+    kernel: str
+    target: str
+    code_bytes: int
+    archived: str
+    descriptor: KernelDescriptor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The kernels of a file in its order; `unread` has a line for each code object that cannot be
+    read, `objects` counts the code objects of the asked target."""
+
+    entries: tuple[KernelEntry, ...]
+    objects: int
+    unread: tuple[str, ...]
+
+
+def inventory(path: str | Path, targets: Collection[str] = (), kernels: str = "") -> Inventory:
+    """The kernels of a code object, a bundle, a host program or an archive whose symbol the regular
+    expression `kernels` occurs in. With `targets` only those of processors that share an
+    instruction set with one of them.
+
+    Raises InputError for a file that is damaged or has no AMD code object, UsageError for source
+    and NVIDIA code.
+    """
+    data = mapped(path)
+    kind = kinds.kind_of(data, Path(path))
+    if kind is not kinds.FileKind.AMD_OBJECT:
+        raise UsageError(
+            f"{path} is {kind.value}: AMD code objects are listed",
+            hint="a code object, a bundle, a program, a shared library or an archive",
+        )
+    asked = frozenset(map(isa_target, targets))
+    wanted = re.compile(kernels)
+    entries: list[KernelEntry] = []
+    unread: list[str] = []
+    present: dict[str, None] = {}
+    objects = 0
+    try:
+        for number, member in enumerate(containers.members(data), 1):
+            try:
+                processor, found = _member(member, asked, wanted)
+            except WavecastError as error:
+                unread.append(f"code object {number} {member.target}: {error.message}")
+                continue
+            present[processor] = None
+            if found is not None:
+                objects += 1
+                entries += found
+    except WavecastError as error:
+        if not present and not unread:
+            raise InputError(f"{path}: {error.message}", hint=error.hint) from error
+        unread.append(error.message)
+    if not objects and not unread:
+        raise InputError(
+            f"{path} has no code for {', '.join(targets)}"
+            if present
+            else f"{path}: no AMD code object in it",
+            hint="it has " + ", ".join(present) if present else "",
+        )
+    return Inventory(tuple(entries), objects, tuple(unread))
+
+
+def _member(
+    member: Member, asked: Set[str], wanted: re.Pattern[str]
+) -> tuple[str, list[KernelEntry] | None]:
+    """The processor of a code object and its kernels; None for another instruction set."""
+    if member.target and not _matches(member.target, asked):
+        return member.target, None
+    image = elf.read(member.data)
+    processor = member.target or elf.processor(image)
+    if not _matches(processor, asked):
+        return processor, None
+    described = dict(_described(image, wanted))
+    sizes = {
+        name: stop - start
+        for name, _, start, stop in functions(image, described.keys() | kernel_symbols(image))
+    }
+    entries = [
+        KernelEntry(name, processor, sizes.get(name, 0), member.archived, descriptor)
+        for name, descriptor in described.items()
+    ]
+    return processor, entries
+
+
+def _matches(processor: str, asked: Set[str]) -> bool:
+    try:
+        return not asked or isa_target(processor) in asked
+    except WavecastError:
+        return False
+
+
+def _described(
+    image: elf.Elf, wanted: re.Pattern[str]
+) -> Iterator[tuple[str, KernelDescriptor | None]]:
+    try:
+        known: Mapping[str, KernelDescriptor | None] = descriptors_of(image, wanted.search)
+    except UsageError:  # a processor that no device has
+        known = dict.fromkeys(filter(wanted.search, sorted(kernel_symbols(image))))
+    yield from known.items()
