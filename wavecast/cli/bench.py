@@ -89,7 +89,7 @@ class _WithScriptArguments(click.Command):
 @click.option("--show-output", is_flag=True, help="Script: print its output to stderr.")
 @click.option("--label", default="", help="Name of the run: main, pr-17.")
 @click.option("--no-store", is_flag=True, help="Do not store the records.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text",
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text",
               show_default=True)  # fmt: skip
 @store_option
 @click.pass_context
@@ -284,6 +284,10 @@ def _shown(outcome: SessionResult, form: str, path: Path | None) -> int:
         click.echo("[" + ",\n".join(record.to_json() for record in outcome.records) + "]")
         for line in bench.problems(outcome):
             errors.print(line, soft_wrap=True, markup=False)
+    elif form == "html":
+        from wavecast.report.recorded_html import page
+
+        click.echo(page("wavecast bench", lambda console: bench.render(outcome, console)))
     else:
         bench.render(outcome, streams.console(None if sys.stdout.isatty() else 200))
         if path is not None:

@@ -18,7 +18,7 @@ from wavecast.cli import streams
 if TYPE_CHECKING:
     from wavecast.emulate.check.collected import Reports
 
-FORMATS = ("text", "json", "sarif", "github")
+FORMATS = ("text", "json", "html", "sarif", "github")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,10 @@ class Checking:
             return
         if self.format == "json":
             text = checks.dumps(found)
+        elif self.format == "html":
+            from wavecast.report.recorded_html import page
+
+            text = page("wavecast check", lambda console: checks.render(found, console))
         elif self.format == "sarif":
             text = json.dumps(checks.sarif_document(found), indent=2, ensure_ascii=False)
         else:

@@ -29,8 +29,8 @@ from wavecast.cli.types import NumberRange
               help="The smallest relative change that counts.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Also show what is the same.")
 @click.option("--fail", is_flag=True, help="Exit with 1 if something is slower or worse.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text",
-              show_default=True)  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown", "html"]),
+              default="text", show_default=True)  # fmt: skip
 @store_option
 def command(
     before: str,
@@ -54,6 +54,7 @@ def command(
     from wavecast.bench.store.sqlite import open_store
     from wavecast.cli import streams
     from wavecast.report import comparison
+    from wavecast.report.recorded_html import page
 
     wanted = tuple(kpi(name).name for name in kpis.split(",") if name)
     with open_store(path, create=False) as store:
@@ -65,6 +66,13 @@ def command(
         click.echo(json.dumps(comparison.document(found), indent=1, ensure_ascii=False))
     elif form == "markdown":
         click.echo(comparison.markdown(found, sides), nl=False)
+    elif form == "html":
+        click.echo(
+            page(
+                f"{before} and {after}",
+                lambda console: comparison.render(found, sides, console, everything=everything),
+            )
+        )
     else:
         width = None if sys.stdout.isatty() else 200
         comparison.render(found, sides, streams.console(width), everything=everything)

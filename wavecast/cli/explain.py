@@ -294,8 +294,8 @@ def _operation(
     from wavecast.pipeline.operations import explain_operation
     from wavecast.report import operations
 
-    if format_ not in ("text", "json"):
-        raise click.BadParameter(f"no {format_} for operations: text or json", param_hint="-f")
+    if format_ not in ("text", "json", "html"):
+        raise click.BadParameter(f"no {format_} for operations: text, json, html", param_hint="-f")
     options = {"dtype": dtype} if dtype else {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -307,6 +307,10 @@ def _operation(
     )
     if format_ == "json":
         text = operations.dumps(report) + "\n"
+    elif format_ == "html":
+        from wavecast.report.recorded_html import page
+
+        text = page(kind, lambda console: operations.render(report, console, detail=detail))
     elif output is None:
         operations.render(report, streams.console(), detail=detail)
         return 0

@@ -54,7 +54,7 @@ OUTPUT = click.Path(path_type=Path, dir_okay=False)
 @click.option("--sarif", type=OUTPUT, help="Write a SARIF log.")
 @click.option("--annotations/--no-annotations", default=None,
               help="GitHub annotations.  [default: when GITHUB_ACTIONS is set]")  # fmt: skip
-@click.option("-f", "--format", "form", type=click.Choice(["text", "json", "markdown"]),
+@click.option("-f", "--format", "form", type=click.Choice(["text", "json", "markdown", "html"]),
               default="text", show_default=True)  # fmt: skip
 def command(
     subjects: tuple[str, ...],
@@ -197,5 +197,9 @@ def _show(verdict: GateVerdict, form: str) -> None:
         click.echo(json.dumps(report_files().document(verdict), indent=1, ensure_ascii=False))
     elif form == "markdown":
         click.echo(gate.markdown(verdict), nl=False)
+    elif form == "html":
+        from wavecast.report.recorded_html import page
+
+        click.echo(page("wavecast gate", lambda console: gate.render(verdict, console)))
     else:
         gate.render(verdict, streams.console(None if sys.stdout.isatty() else 200))

@@ -58,7 +58,11 @@ if TYPE_CHECKING:
     help="Use this output of --format json instead of compiling.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "html"]),
+    default="text",
+    show_default=True,
 )
 def command(
     names: tuple[str, ...],
@@ -120,6 +124,10 @@ def command(
         (pages / "README.md").write_text(library.index(chosen, families), encoding="utf-8")
     elif form == "json":
         click.echo(json.dumps(library.document(found), indent=1))
+    elif form == "html":
+        from wavecast.report.recorded_html import page
+
+        click.echo(page("wavecast ops", lambda shown: library.render(found, shown)))
     else:
         library.render(found, console)
 

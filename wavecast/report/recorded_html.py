@@ -1,0 +1,232 @@
+"""What a report prints to a terminal as an HTML page: its tables sort and filter.
+
+A `RecordingConsole` is a console to those who print: it keeps what they give it, and `page` makes
+elements of it. A report needs no second description to be a page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from io import StringIO
+from itertools import pairwise
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+from rich.bar import Bar
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.report import html
+from wavecast.version import __version__
+
+WIDTH: Final = 240
+"""Columns that a report believes to have: enough for all of its tables' columns."""
+_COLOURS: Final = ("red", "yellow", "green", "cyan")
+_NUMBER: Final = re.compile(r"^[~≥≤<>×±]?\s*([-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)\s*([^\s\d]*)")
+_UNITS: Final = {
+    "ns": 1e-9,
+    "µs": 1e-6,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "k": 1e3,
+    "K": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "T": 1e12,
+    "P": 1e15,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+    "TiB": 2.0**40,
+}
+_PREFIXED: Final = re.compile(r"^([kKMGTP])(?=[A-Z])")
+
+
+class RecordingConsole(Console):
+    """A console that keeps what is printed instead of showing it."""
+
+    def __init__(self) -> None:
+        super().__init__(file=StringIO(), width=WIDTH, highlight=False)
+        self.printed: list[Any] = []
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Keep the objects; texts are read as markup unless `markup` is False."""
+        for one in objects:
+            if isinstance(one, str):
+                markup = options.get("markup")
+                one = Text(one) if markup is False else self.render_str(one, highlight=False)
+            self.printed.append(one)
+
+
+def page(title: str, render: Callable[[Console], object]) -> str:
+    """The page of what `render` prints."""
+    console = RecordingConsole()
+    render(console)
+    script = html.asset("tables.js")
+    return (
+        html.environment()
+        .get_template("recorded.html.j2")
+        .render(
+            title=title,
+            version=__version__,
+            body=Markup("\n").join(_elements(console.printed, console)),
+            style=Markup(html.asset("style.css") + html.asset("recorded.css")),  # our own files
+            script=Markup(script),
+            script_digest=html.digest(script),
+        )
+    )
+
+
+def _elements(objects: Iterable[Any], console: Console) -> Iterable[Markup]:
+    for one in objects:
+        found = _element(one, console)
+        if found:
+            yield found
+
+
+def _element(one: Any, console: Console) -> Markup:
+    """A paragraph, heading or table; what has no element of HTML keeps the terminal's columns."""
+    match one:
+        case str():
+            return _paragraphs(console.render_str(one, highlight=False))
+        case Text():
+            return _paragraphs(one)
+        case Padding():
+            return _element(one.renderable, console)
+        case Group():
+            return Markup("\n").join(_elements(one.renderables, console))
+        case Rule():
+            title = one.title
+            return Markup("<h2>{}</h2>").format(title.plain if isinstance(title, Text) else title)
+        case Table():
+            return Markup('<div class="scroll">{}</div>').format(_table(one, console))
+    return Markup("<pre>{}</pre>").format(_rendered(one, console)) if one is not None else Markup()
+
+
+def _rendered(one: Any, console: Console) -> str:
+    lines = console.render_lines(one, pad=False)
+    return "\n".join("".join(part.text for part in line).rstrip() for line in lines)
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _paragraphs(text: Text) -> Markup:
+    """A text that begins with an empty line and a bold word is a heading."""
+    heading = text.plain.startswith("\n") and any(
+        span.start <= 1 < span.end and "bold" in str(span.style) for span in text.spans
+    )
+    lines = [line for line in text.split("\n") if line.plain.strip()]
+    tag = "h2" if heading else "p"
+    found = []
+    for number, line in enumerate(lines):
+        kind = tag if number == 0 else "p"
+        found.append(Markup(f"<{kind}>{{}}</{kind}>").format(_inline(line)))
+    return Markup("\n").join(found)
+
+
+def _inline(text: Text) -> Markup:
+    """The parts of one line, each with the classes of its style."""
+    plain, cuts = text.plain, {0, len(text.plain)}
+    for span in text.spans:
+        cuts |= {max(0, span.start), min(len(plain), span.end)}
+    ends = sorted(cuts)
+    found = []
+    for start, stop in pairwise(ends):
+        styles = [span.style for span in text.spans if span.start <= start and stop <= span.end]
+        names = _classes([text.style, *styles])
+        part = escape(plain[start:stop])
+        found.append(
+            Markup('<span class="{}">{}</span>').format(names, part) if names else Markup(part)
+        )
+    return Markup("").join(found)
+
+
+def _classes(styles: Iterable[str | Style]) -> str:
+    """The classes of styles that follow one another; `not bold` takes bold away."""
+    names: dict[str, None] = {}
+    for style in styles:
+        words = str(style).split()
+        for before, word in zip(["", *words], words, strict=False):
+            if word in ("bold", "dim", *_COLOURS):
+                if before == "not":
+                    names.pop(word, None)
+                else:
+                    names[word] = None
+    return " ".join(names)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _table(table: Table, console: Console) -> Markup:
+    headed = table.show_header and any(_plain(c.header) for c in table.columns)
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    right = [column.justify == "right" for column in table.columns]
+    body = Markup("\n").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(
+                _cell(cell, numeric, headed, console)
+                for cell, numeric in zip(row, right, strict=True)
+            )
+        )
+        for row in rows
+    )
+    head = Markup()
+    if headed:
+        titles = Markup("").join(
+            Markup("<th{}>{}</th>").format(_class(numeric), _plain(column.header))
+            for column, numeric in zip(table.columns, right, strict=True)
+        )
+        head = Markup("<thead><tr>{}</tr></thead>").format(titles)
+    kind = "sortable" if headed else "layout"
+    return Markup('<table class="{}">{}<tbody>{}</tbody></table>').format(kind, head, body)
+
+
+def _cell(cell: Any, numeric: bool, headed: bool, console: Console) -> Markup:
+    text = console.render_str(cell, highlight=False) if isinstance(cell, str) else cell
+    value = Markup()
+    if isinstance(text, Text):
+        lines = [_inline(line) for line in text.split("\n")]
+        inner = Markup("<br>").join(lines)
+        if numeric and headed:
+            number = value_of(text.plain)
+            value = Markup(' data-value="{}"').format("" if number is None else repr(number))
+    elif isinstance(text, Bar):
+        share = 100 * (text.end - text.begin) / text.size if text.size else 0
+        inner = Markup('<i class="bar" style="width:{}px"></i>').format(round(2.4 * share))
+    elif isinstance(text, Table):
+        inner = _table(text, console)
+    else:
+        inner = _element(text, console)
+    return Markup("<td{}{}>{}</td>").format(_class(numeric), value, inner)
+
+
+def _class(numeric: bool) -> Markup:
+    return Markup(' class="n"') if numeric else Markup()
+
+
+def _plain(header: Any) -> str:
+    return header.plain if isinstance(header, Text) else Text.from_markup(str(header)).plain
+
+
+def value_of(text: str) -> float | None:
+    """The number that a cell begins with, in base units; None where there is none."""
+    found = _NUMBER.match(text.strip())
+    if found is None:
+        return None
+    number = float(found[1].replace(",", "").replace("−", "-"))
+    prefix = _PREFIXED.match(found[2])
+    unit = prefix[1] if prefix else found[2]
+    return number * _UNITS.get(unit, 1.0)
+
+
+__all__ = ["RecordingConsole", "page", "value_of"]
