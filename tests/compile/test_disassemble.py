@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
-from wavecast.compile.disassemble import _with_symbols
+from wavecast.compile.disassemble import _entered, _with_symbols
+from wavecast.isa.encoding.stream import CodeReader
 
 COUNTER = (0x100, "s_getpc_b64 s[2:3]", None)
 JUMP = (0x114, "s_setpc_b64 s[2:3]", None)
@@ -32,3 +35,13 @@ def test_numbers_added_to_the_program_counter(low, high, lines) -> None:
     body = [COUNTER, (0x104, low, None), (0x10C, high, None), JUMP]
     found = _with_symbols(body, {0x100: "k", 0x400: "f, g"} if "f" in lines[0] else {0x400: "f"})
     assert [text.split(", ", 1)[1] for _, text, _ in found[1:3]] == list(lines)
+
+
+@pytest.mark.parametrize("first", [0xBF920002, 0xBF800000], ids=["s_trap 2", "s_nop 0"])
+def test_a_trap_for_firmware_that_does_not_preload_is_left_out(first) -> None:
+    words = [first, *[0xBF800000] * 63, 0xBF810000]
+    placed = CodeReader("gfx942", 64).read(struct.pack("<65I", *words), 0x1000)
+    found = _entered(placed, 0x1000)
+    assert [item.address for item in found][:1] == [0x1100 if first == 0xBF920002 else 0x1000]
+    assert found[-1].decoding is not None
+    assert found[-1].decoding.text == "s_endpgm"

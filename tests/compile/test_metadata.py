@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgpack
 import pytest
 
 from wavecast.errors import InputError, ParseError
-from wavecast.isa import kernel_code, symbols
+from wavecast.isa import elf, kernel_code, symbols
 from wavecast.isa.metadata import (
     descriptors_from_assembly,
+    descriptors_of,
     processor_of_triple,
     target_from_assembly,
 )
@@ -152,3 +154,30 @@ def test_wave_size_and_granules_follow_the_target() -> None:
     assert kernel_code.decode(bytes(wave32), "gfx1250")["next_free_vgpr"] == 80
     assert kernel_code.decode(bytes(wave32), "gfx1100")["wavefront_size32"] == 1
     assert "wavefront_size32" not in kernel_code.decode(bytes(wave32), "gfx942")
+
+
+def test_all_notes_of_a_linked_code_object_describe_kernels() -> None:
+    """Linked Tensile libraries have a note per kernel; AITER fills segments with `pad`."""
+    arguments = [
+        {".name": "alpha", ".offset": 0, ".size": 4, ".value_kind": "by_value"},
+        {".name": "pad", ".offset": 4, ".size": 12, ".value_kind": "by_value"},
+    ]
+    notes = tuple(
+        (
+            "AMDGPU",
+            32,
+            msgpack.packb(
+                {
+                    "amdhsa.kernels": [
+                        {".name": name, ".symbol": f"{name}.kd", ".args": arguments}
+                    ],
+                    "amdhsa.target": "amdgcn-amd-amdhsa--gfx90a",
+                }
+            ),
+        )
+        for name in ("first", "second")
+    )
+    found = descriptors_of(elf.Elf(elf.MACHINE_AMDGPU, 0x3F, True, (), {}, notes))
+    assert list(found) == ["first", "second"]
+    for descriptor in found.values():
+        assert [one.kind for one in descriptor.arguments] == ["by_value", "hidden_none"]

@@ -14,6 +14,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
 from wavecast.compile import bundle, toolchain
+from wavecast.compile.codeobject import Parameter
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import (
     InputError,
@@ -23,6 +24,9 @@ from wavecast.errors import (
     UsageError,
     WavecastError,
 )
+from wavecast.integrations.module.arguments import ArgumentSlot, pack
+from wavecast.integrations.module.memory import Memory
+from wavecast.isa.program import KernelArgument
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "tests/compile/data/saxpy.gfx942.s"
@@ -117,6 +121,16 @@ def test_hidden_arguments_say_the_launch(compiler: None, arch: str) -> None:
         out = np.zeros(grid, np.int32)
         blocks(grid, block, out)
         assert (out == block * 1000 + grid).all()
+
+
+def test_numbers_of_64_bits_without_a_type_take_arrays() -> None:
+    """Kernels of Tensile declare their pointers as numbers."""
+    layout = KernelArgument("AddressD", 0, 8, "by_value")
+    slot = ArgumentSlot(1, layout, Parameter("AddressD", "", 0, 8))
+    array, memory = np.zeros(4), Memory("k")
+    packed, _ = pack([slot], 8, [array], memory)
+    assert packed == struct.pack("<Q", array.ctypes.data)
+    assert [start for start, _ in memory.ranges] == [array.ctypes.data]
 
 
 def test_values_by_value(module) -> None:

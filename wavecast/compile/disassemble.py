@@ -18,7 +18,7 @@ from wavecast.isa import elf
 from wavecast.isa.decode import wave_lanes_of
 from wavecast.isa.encoding.stream import CodeReader, Placed
 from wavecast.isa.metadata import metadata_of_elf
-from wavecast.isa.opcode import Control
+from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.quoting import quoted
 from wavecast.isa.targets import isa_target
@@ -30,6 +30,10 @@ _SUM = re.compile(
     r"(?:lit\()?(?P<number>-?(?:0x[0-9a-f]+|\d+))\)?$"
 )
 _WORD: Final = (1 << 32) - 1
+_PRELOAD: Final = "user_sgpr_kernarg_preload_length"
+_COMPATIBLE_BYTES: Final = 256
+"""Bytes of code for firmware that does not preload arguments, in front of the others' entry.
+Source: LLVM "User Guide for AMDGPU Backend", "Preloaded Kernel Arguments"."""
 _DATA: Final = ".long "
 _ENDS: Final = frozenset({Control.BRANCH, Control.INDIRECT, Control.END})
 """Control of instructions that the next word does not follow."""
@@ -59,6 +63,8 @@ def disassemble(
         if name in kernels and name != kernel:
             continue
         placed = _read(image.sections[section], start, stop, target, lanes)
+        if name == kernel and descriptor.directives.get(_PRELOAD, 0):
+            placed = _entered(placed, start)
         body = _with_symbols(_checked(name, placed), starts)
         out += _function(name, body, lines)
         if name == kernel:
@@ -80,6 +86,15 @@ def _read(
     last = min(section.size, max(first, stop - section.address))
     code = section.file[section.offset + first : section.offset + last]
     return _reader(isa_target(target), wave_lanes).read(code, start)
+
+
+def _entered(placed: list[Placed], start: int) -> list[Placed]:
+    """The instructions of a kernel with preloaded arguments without a trap for firmware that cannot
+    preload them: other firmware starts behind it (`isa.program.first_block`)."""
+    first = placed[0].decoding if placed else None
+    if first is None or OpcodeFlag.TRAP not in first.row.row.flags:
+        return placed
+    return [item for item in placed if item.address >= start + _COMPATIBLE_BYTES]
 
 
 Decoded = tuple[int, str, int | None]

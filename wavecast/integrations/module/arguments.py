@@ -30,6 +30,7 @@ _INTEGERS: Final = {
     one.name: "<" + one.struct for one in DTYPES.values() if one.is_integer and one.struct
 }
 _FLOAT_OF_SIZE: Final = {4: "<f", 8: "<d"}
+_ADDRESS_BYTES: Final = 8
 _RAW = (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Union, ctypes.Array)
 
 
@@ -105,12 +106,21 @@ def _argument(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Ar
     match slot.layout.kind:
         case "global_buffer":
             return _pointer(slot, value, memory)
+        case "by_value" if _is_address(slot, value):
+            return _pointer(slot, value, memory)
         case "by_value":
             return _by_value(slot, value, memory.kernel), Argument(
                 name, "scalar", slot.parameter.type, value=value
             )
         case kind:
             raise Unsupported(f"{memory.kernel}: {slot.shown} is of kind {kind}")
+
+
+def _is_address(slot: ArgumentSlot, value: Any) -> bool:
+    """Whether an argument of 64 bits without a type takes the address of an array: kernels of
+    Tensile declare pointers as numbers."""
+    is_array = isinstance(value, np.ndarray) or hasattr(value, "data_ptr")
+    return is_array and not slot.parameter.type and slot.layout.size == _ADDRESS_BYTES
 
 
 def _pointer(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
