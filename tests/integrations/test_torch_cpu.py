@@ -13,6 +13,7 @@ from wavecast.integrations.torch_cpu import emulated_cuda, products
 
 torch = pytest.importorskip("torch")
 from torch._subclasses import CrossRefFakeMode  # noqa: E402
+from torch.utils._python_dispatch import return_and_correct_aliasing  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -270,6 +271,30 @@ def test_memory_and_profiler_queries(cuda):
 def test_graphs_are_refused_clearly(cuda):
     with pytest.raises(CaptureError, match="CUDA graphs"):
         torch.cuda.CUDAGraph()
+
+
+class Wrapped(torch.Tensor):
+    """A tensor around another, on the device that the other names."""
+
+    @staticmethod
+    def __new__(cls, data):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, data.shape, dtype=data.dtype, device=data.device
+        )
+
+    def __init__(self, data):
+        self.data_ = data
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        found = cls(func(args[0].data_))
+        return return_and_correct_aliasing(func, args, kwargs or {}, found)
+
+
+def test_tensors_that_wrap_others_share_their_storage(cuda):
+    parameter = torch.nn.Parameter(Wrapped(torch.ones(3, device="cuda")), requires_grad=False)
+    assert isinstance(parameter, Wrapped)
+    assert parameter.device == HERE
 
 
 def test_everything_is_put_back():

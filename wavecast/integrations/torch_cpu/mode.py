@@ -101,6 +101,8 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     patches.attribute(torch.autograd, "_engine_run_backward", run_backward)
     patches.attribute(torch.autograd.graph, "_engine_run_backward", run_backward)
     _map_argument(patches, torch, "load", "map_location")
+    # Tensor subclasses that wrap other tensors pass what those say of their device.
+    _map_argument(patches, torch.Tensor, "_make_wrapper_subclass", "device")
     patches.attribute(torch, "Generator", _generator(torch.Generator))
 
 
