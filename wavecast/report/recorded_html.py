@@ -128,9 +128,14 @@ def _paragraphs(text: Text) -> Markup:
     tag = "h2" if heading else "p"
     found = []
     for number, line in enumerate(lines):
+        line = _unindented(line)
         kind = tag if number == 0 else "p"
         found.append(Markup(f"<{kind}>{{}}</{kind}>").format(_inline(line)))
     return Markup("\n").join(found)
+
+
+def _unindented(line: Text) -> Text:
+    return line[len(line.plain) - len(line.plain.lstrip()) :]
 
 
 def _inline(text: Text) -> Markup:
@@ -195,7 +200,7 @@ def _cell(cell: Any, numeric: bool, headed: bool, console: Console) -> Markup:
     text = console.render_str(cell, highlight=False) if isinstance(cell, str) else cell
     value = Markup()
     if isinstance(text, Text):
-        lines = [_inline(line) for line in text.split("\n")]
+        lines = [_inline(_unindented(line)) for line in text.split("\n")]
         inner = Markup("<br>").join(lines)
         if numeric and headed:
             number = value_of(text.plain)
@@ -215,7 +220,8 @@ def _class(numeric: bool) -> Markup:
 
 
 def _plain(header: Any) -> str:
-    return header.plain if isinstance(header, Text) else Text.from_markup(str(header)).plain
+    found = header if isinstance(header, Text) else Text.from_markup(str(header))
+    return found.plain.strip()
 
 
 def value_of(text: str) -> float | None:
