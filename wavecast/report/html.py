@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
+from wavecast import rules
 from wavecast.model.prediction import FIDELITIES
 from wavecast.report import (
     accesses,
@@ -27,6 +28,7 @@ from wavecast.report import (
     units,
     words,
 )
+from wavecast.report.instruction_times import instruction_times
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ def environment() -> jinja2.Environment:
     )
     made.globals.update(
         accesses=accesses,
+        instruction_times=instruction_times,
+        rule_text=_rule_text,
         fidelities=FIDELITIES,
         prediction=prediction,
         pressure_plot=pressure_plot,
@@ -126,6 +130,11 @@ def island(data: object) -> Markup:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # nothing left that HTML reads
+
+
+def _rule_text(name: str) -> str:
+    """What a rule looks for, "" for the finding of a rule that failed."""
+    return rules.rule(name).explanation if name in rules.RULES else ""
 
 
 def _pressure(explanation: Any) -> list[list[int]]:

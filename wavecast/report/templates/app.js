@@ -339,7 +339,8 @@
         if (!row.hidden) lines++;
       }
       for (const finding of $$(".finding", this.element)) {
-        finding.hidden = query !== "" && !finding.textContent.toLowerCase().includes(query);
+        const text = $$(".sev, p:not(.rule p), .rule summary", finding).map((one) => one.textContent).join(" ");
+        finding.hidden = query !== "" && !text.toLowerCase().includes(query);
         if (!finding.hidden) findings++;
       }
       this.assemblies.forEach((assembly) => {
@@ -376,7 +377,19 @@
     const [lines, instructions, findings] = totals;
     found.textContent = query ? `${lines} lines · ${instructions} instructions · ${findings} findings` : "";
   }
+  // Enter goes to the next match that is shown, with Shift to the one before.
+  let at = -1;
+  function step(by) {
+    const matches = [...new Set($$(".finding:not([hidden]), .explorer .r mark").filter((one) => one.offsetParent).map((one) => one.closest(".r, .finding")))];
+    if (!query || !matches.length) return;
+    at = (at + by + matches.length) % matches.length;
+    for (const one of $$(".here")) one.classList.remove("here");
+    matches[at].classList.add("here");
+    matches[at].scrollIntoView({ block: "center" });
+    found.textContent = `${at + 1} of ${matches.length}`;
+  }
   search.addEventListener("input", () => {
+    at = -1;
     clearTimeout(timer);
     timer = setTimeout(apply, 120);
   });
@@ -386,6 +399,10 @@
       event.preventDefault();
       search.focus();
       search.select();
+    } else if (event.key === "Enter" && event.target === search) {
+      clearTimeout(timer);
+      if (search.value.trim().toLowerCase() !== query) apply();
+      step(event.shiftKey ? -1 : 1);
     } else if (event.key === "Escape" && event.target === search) {
       search.value = "";
       apply();
