@@ -31,6 +31,9 @@ _RUN = 16
 """Lanes of a vector move."""
 _LINE = 64
 """Bytes of a host's cache line."""
+_AHEAD = 2 * _LINE
+"""Bytes from what is loaded to what is prefetched: rows of tiles are one or two lines, so this is
+what the next step of a loop over k or the one after it loads."""
 _FEW = 4
 """Lanes of a scattered store."""
 _VECTOR = 16
@@ -106,7 +109,7 @@ def _prefetch(out: Outlined, pointers: list[Any]) -> None:
     kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
     function = out.module.globals.get(name) or ir.Function(out.module, kind, name)
     for pointer in pointers[:: _LINE // out.access.bytes]:
-        ahead = element(builder, pointer, _LINE, I8)
+        ahead = element(builder, pointer, _AHEAD, I8)
         builder.call(function, [ahead, I32(0), I32(2), I32(1)])  # to read, second level, data
 
 
