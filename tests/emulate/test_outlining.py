@@ -63,8 +63,49 @@ def test_both_ways_give_the_same(target: str) -> None:
     assert (_ran(target, quick=True) == fused).all()
 
 
+SCALARS = """
+	s_movk_i32 s20, 0x7f
+	s_addk_i32 s20, 0xfffd
+	s_lshl_b32 s20, s20, 2
+	s_cmp_gt_u32 s20, 0x64
+	s_cselect_b32 s21, s20, 5
+	s_mul_hi_u32 s22, s21, 0x40000000
+	v_mov_b32_e32 v2, s22
+	v_cmp_gt_u32_e32 {mask}, 5, v0
+	s_and_saveexec_{type} {saved}, {mask}
+	v_xor_b32_e32 v2, s21, v2
+	s_or_{type} exec{half}, exec{half}, {saved}
+	{store} v1, v2, s[8:9]
+"""
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize("quick", [True, False])
+def test_scalar_instructions_and_partial_exec(target: str, quick: bool) -> None:
+    out = np.zeros(lanes_of(target), np.uint32)
+    names = {"mask": "vcc", "type": "b64", "saved": "s[24:25]", "half": ""}
+    if lanes_of(target) == 32:
+        names = {"mask": "vcc_lo", "type": "b32", "saved": "s24", "half": "_lo"}
+    store = "global_store_b32" if lanes_of(target) == 32 else "global_store_dword"
+    kernel = kernel_of(target, SCALARS.format(store=store, **names))
+    code: Any = None
+    launch = Launch(code, (1, 1, 1), (len(out), 1, 1), (), pointers((out,)))
+    made = native.compile_kernel(kernel, quick=quick)
+    assert any("scalar.s_addk_i32" in name for name in made.outlined) == quick
+    loaded = made.load(lambda: kernel)
+    engine.run(loaded, launch, [(out.ctypes.data, out.ctypes.data + out.nbytes)])
+    assert out[:5].tolist() == [496 ^ 124] * 5
+    assert (out[5:] == 124).all()
+
+
 def _shape(text: str) -> str:
     return shape_of(Decoder("gfx942", 64).decode(text))
+
+
+def test_constants_of_scalar_instructions_are_arguments() -> None:
+    assert _shape("s_movk_i32 s1, 0x10") == _shape("s_movk_i32 s2, 0x20")
+    assert _shape("s_add_u32 s1, s2, 7") == _shape("s_add_u32 s9, vcc_lo, 0x1234")
+    assert _shape("s_add_u32 s1, s2, 7") != _shape("s_add_u32 s1, s2, s3")
 
 
 def test_registers_are_not_part_of_a_shape() -> None:

@@ -8,6 +8,7 @@ that of a wave function, whose instructions also touch memory and end the wave.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,9 +20,10 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.registers import ScalarRegisters
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.values import I32, I64, PTR, element
+from wavecast.emulate.lower.values import I32, I64, PTR, VOID, TextValue, element
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.program import Program
+from wavecast.isa.registers import SPECIAL_REGISTERS
 from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.targets import isa_target
 
@@ -152,10 +154,26 @@ class WaveEmitter(Emitter):
         """Blocks where waves that stopped continue; number n is the n-th, from 1."""
         self.status: Any = None
         self.resume_point: Any = None
+        self._addresses: dict[str, str] = {}
+        """Local variables of quick code with the addresses of outlined functions, by name."""
+        self._texts = 0
+        """Results of instructions added as text, so far."""
 
     def row(self, number: int) -> Any:
         word = state.VECTORS + number * self.layout.lanes
-        return element(self.builder, self.state, word, I32)
+        if not self.input.quick:
+            return element(self.builder, self.state, word, I32)
+        return self.emit_value(
+            PTR, f"getelementptr i32, ptr {self.state.get_reference()}, i64 {word}"
+        )
+
+    def exec_mask(self) -> Any:
+        """EXEC as an integer of one bit per lane. In quick code its halves are words of the wave's
+        state, one after the other."""
+        if not self.input.quick or self.layout.lanes == 32:
+            return super().exec_mask()
+        slot = self.scalars[SPECIAL_REGISTERS["exec"][0]].get_reference()
+        return self.emit_value(I64, f"load i64, ptr {slot}, align 4")
 
     def allocate_status(self) -> None:
         """Allocate what the function returns and where the wave resumes."""
@@ -183,6 +201,40 @@ class WaveEmitter(Emitter):
         block: Any = self.builder.block
         block.instructions.append(text)
         self.builder.position_at_end(block)
+
+    def emit_value(self, kind: ir.Type, text: str) -> TextValue:
+        """Add an instruction with a result of `kind`, as LLVM writes it."""
+        self._texts += 1
+        reference = f'%"t.{self._texts}"'
+        self.emit_text(f"{reference} = {text}")
+        return TextValue(kind, reference)
+
+    def call(self, function: ir.Function, arguments: Sequence[Any]) -> Any:
+        """Call an outlined function; its result, None if it has none."""
+        if not self.input.quick:
+            return self.builder.call(function, arguments)
+        texts = [f"{argument.type} {argument.get_reference()}" for argument in arguments]
+        return self.call_text(function.name, texts, function.ftype.return_type)
+
+    def call_text(self, name: str, arguments: Sequence[str], result: ir.Type = VOID) -> Any:
+        """Call an outlined function of the module from quick code, with arguments as LLVM writes
+        them.
+
+        The function's address comes from a local variable: LLVM's fast instruction selection
+        refuses calls of symbols at any distance, and is two to three times as fast as the other.
+        """
+        slot = self._addresses.get(name)
+        if slot is None:
+            slot = self._addresses[name] = f'%"call.{len(self._addresses)}"'
+            with self.builder.goto_entry_block():
+                self.emit_text(f"{slot} = alloca ptr")
+                self.emit_text(f'store ptr @"{name}", ptr {slot}')
+        address = self.emit_value(PTR, f"load ptr, ptr {slot}").get_reference()
+        text = f"call {result} {address}({', '.join(arguments)})"
+        if result != VOID:
+            return self.emit_value(result, text)
+        self.emit_text(text)
+        return None
 
 
 __all__ = ["AccessListener", "Emitter", "KernelInput", "PendingCode", "WaveEmitter"]

@@ -9,7 +9,11 @@ from llvmlite import ir
 from wavecast.emulate.lower.emitter import Emitter
 from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.values import I32, element, splat
+from wavecast.emulate.lower.values import I32, constant, element, splat
+
+_MASK_REGISTER = 16
+"""Lanes of a strip from which hosts have registers of masks; others compare bit by bit in vectors,
+which LLVM does one lane after another where it is left to it."""
 
 
 class StripFrame:
@@ -22,6 +26,7 @@ class StripFrame:
         start: Any,
         lanes: int,
         active: Any,
+        full: Any = None,
     ) -> None:
         self.emitter = emitter
         self.builder = builder
@@ -29,6 +34,8 @@ class StripFrame:
         self.lanes = lanes
         self.active = active
         """`<lanes x i1>`: EXEC of the strip."""
+        self.full = full
+        """Whether EXEC has every lane of the wave (i1); None where nobody has asked."""
         self.rows: dict[int, Any] = {}
         self.dirty: dict[int, Any] = {}
         self.masks: dict[int, Any] = {}
@@ -62,6 +69,17 @@ class StripFrame:
 
     def store_rows(self) -> None:
         """Store every row written, active lanes only."""
+        if self.full is None:
+            self._store_active()
+        elif self.dirty:
+            with self.builder.if_else(self.full, likely=True) as (whole, partial):
+                with whole:
+                    for row, value in self.dirty.items():
+                        self.builder.store(value, self._pointer(row), align=32)
+                with partial:
+                    self._store_active()
+
+    def _store_active(self) -> None:
         for row, value in self.dirty.items():
             masked_store(self.builder, value, self._pointer(row), self.active)
 
@@ -81,9 +99,15 @@ def masked_store(builder: ir.IRBuilder, value: Any, pointer: Any, mask: Any) -> 
 def strip_mask(builder: ir.IRBuilder, whole: Any, start: Any, lanes: int, strip: int) -> Any:
     """The bits of a lane mask that belong to a strip, as `<strip x i1>`."""
     moved = builder.lshr(whole, lane_shift(builder, start, lanes))
-    if strip < lanes:
-        moved = builder.trunc(moved, ir.IntType(strip))
-    return builder.bitcast(moved, ir.VectorType(ir.IntType(1), strip))
+    if strip >= _MASK_REGISTER:
+        if strip < lanes:
+            moved = builder.trunc(moved, ir.IntType(strip))
+        return builder.bitcast(moved, ir.VectorType(ir.IntType(1), strip))
+    if lanes > 32:
+        moved = builder.trunc(moved, I32)
+    bits = ir.Constant(ir.VectorType(I32, strip), [1 << lane for lane in range(strip)])
+    own = builder.and_(splat(builder, moved, strip), bits)
+    return builder.icmp_unsigned("!=", own, constant(0, 32, strip))
 
 
 def lane_shift(builder: ir.IRBuilder, start: Any, lanes: int) -> Any:

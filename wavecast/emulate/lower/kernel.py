@@ -207,6 +207,8 @@ class KernelLowering:
                 memory.lower(self.emitter, instruction)
             elif opcode.is_vector:
                 self._vector(instruction)
+            elif self.input.quick and scalar.is_computation(decoded):
+                self.shapes.call(self.emitter, instruction)
             else:
                 scalar.lower(self.emitter, instruction)
         except Unsupported as error:

@@ -215,7 +215,7 @@ def _exchange(
         emitter.context, rows, rows, result, address, I64(0), I64(last), I64(offset),
         emitter.exec_mask(),
     ]  # fmt: skip
-    emitter.builder.call(function, arguments)
+    emitter.call(function, arguments)
 
 
 def _permute(emitter: WaveEmitter, instruction: Instruction) -> None:

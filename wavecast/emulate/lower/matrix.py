@@ -21,13 +21,32 @@ from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.lower.values import I8, I64, PTR, element
 from wavecast.emulate.matrix import function
-from wavecast.emulate.matrix.host import detect
+from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.spec import MatrixSpec, UnsupportedMatrix, matrix_spec
 from wavecast.isa.instruction import Decoded, Operand
 
 _POSITIONS = {"d": 0, "a": 1, "b": 2, "c": 3, "index": 3, "scale_a": 4, "scale_b": 5}
 _ROOM = 128 << 10
 """Bytes of arrays at a time: they should stay in the host's second-level cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A matrix instruction but for its registers, and what follows from that: the names of the
+    functions that read A and B, the bytes of their arrays, the name of the chain's function."""
+
+    spec: MatrixSpec
+    key: str
+    sources: dict[str, str]
+    bytes: dict[str, int]
+    chain: str
+
+    @classmethod
+    def of(cls, spec: MatrixSpec, host: Host) -> _Form:
+        """The form of a spec that can be a link of a chain, or of another."""
+        sources = {which: function.source_name(spec, which) for which in "ab"}
+        sizes = {which: function.source_bytes(spec, which, host) for which in "ab"}
+        return cls(spec, function.chain_key(spec), sources, sizes, function.chain_name(spec))
 
 
 @dataclass(slots=True)
@@ -55,6 +74,8 @@ class MatrixGroup:
     def __init__(self, emitter: WaveEmitter) -> None:
         self.emitter = emitter
         self.host = detect()
+        self._forms: dict[tuple[Any, ...], _Form] = {}
+        """By opcode, modifiers and what is asked of the operands."""
         self._chains: list[_Chain] = []
         self._written = 0
         """Registers of every D that waits."""
@@ -67,13 +88,10 @@ class MatrixGroup:
 
     def lower(self, decoded: Decoded) -> None:
         """Lower one matrix instruction. Raises Unsupported with the reason."""
-        emitter = self.emitter
-        try:
-            spec = matrix_spec(decoded, emitter.input.program.target, emitter.layout.lanes)
-        except UnsupportedMatrix as error:
-            raise Unsupported(error.message) from None
+        emitter, form = self.emitter, self._form(decoded)
+        spec = form.spec
         if spec.chains:
-            self._add(decoded, spec)
+            self._add(decoded, form)
             return
         self.before(decoded)
         called = self._outlined(
@@ -81,7 +99,27 @@ class MatrixGroup:
             function.spec_type(spec),
             lambda module: function.spec_function(module, spec, self.host),
         )
-        emitter.builder.call(called, [self._rows(decoded, name) for name in spec.parameters])
+        emitter.call(called, [self._rows(decoded, name) for name in spec.parameters])
+
+    def _form(self, decoded: Decoded) -> _Form:
+        operands = decoded.operands
+        d, last = operands[0], operands[min(3, len(operands) - 1)]
+        overlap = d.first != last.first and bool(d.bits & last.bits)
+        of_operands = [
+            (operand.kind, operand.count, operand.text if operand.value is not None else "")
+            for operand in operands
+        ]
+        key = (id(decoded.opcode), *decoded.modifiers.items(), *of_operands, overlap)
+        known = self._forms.get(key)
+        if known is not None:
+            return known
+        target, lanes = self.emitter.input.program.target, self.emitter.layout.lanes
+        try:
+            made = _Form.of(matrix_spec(decoded, target, lanes), self.host)
+        except UnsupportedMatrix as error:
+            raise Unsupported(error.message) from None
+        self._forms[key] = made
+        return made
 
     def before(self, decoded: Decoded) -> None:
         """Ahead of an instruction of another kind: execute what it must not see undone."""
@@ -90,19 +128,20 @@ class MatrixGroup:
 
     def flush(self) -> None:
         """Execute what waits."""
-        builder, chains = self.emitter.builder, self._chains
+        emitter, chains = self.emitter, self._chains
         self._chains, self._written, self._kept = [], 0, 0
         for chain in chains:
-            rows = [data_rows(self.emitter, o) for o in (chain.d, chain.c) if o is not None]
-            links = function.links_table(self.emitter.module, chain.links)
-            builder.call(chain.function, [*rows, self._room, links, I64(len(chain.links))])
+            rows = [data_rows(emitter, o) for o in (chain.d, chain.c) if o is not None]
+            links = function.links_table(emitter.module, chain.links)
+            emitter.call(chain.function, [*rows, self._room, links, I64(len(chain.links))])
 
     def close(self) -> None:
         """Execute what waits and forget the operands: control flow continues elsewhere."""
         self.flush()
         self._arrays, self._used = {}, 0
 
-    def _add(self, decoded: Decoded, spec: MatrixSpec) -> None:
+    def _add(self, decoded: Decoded, form: _Form) -> None:
+        spec, key = form.spec, form.key
         d = decoded.operands[0]
         c = decoded.operands[3] if spec.c.constant is None else None
         in_place = c is not None and c.bits == d.bits
@@ -111,11 +150,11 @@ class MatrixGroup:
             self._flush_for(self._factors(decoded, spec), 0)
         else:
             self._flush_for(decoded.reads | decoded.writes, decoded.writes)
-        link = self._read(decoded, spec)
+        link = self._read(decoded, form)
         chain = self._waiting(key, d) if in_place else None
         if chain is None:
             called = self._outlined(
-                function.chain_name(spec),
+                form.chain,
                 function.chain_type(spec),
                 lambda module: function.chain_function(module, spec, self.host),
             )
@@ -148,18 +187,16 @@ class MatrixGroup:
             arrays = self._arrays.items()
             self._arrays = {key: array for key, array in arrays if not array.registers & written}
 
-    def _read(self, decoded: Decoded, spec: MatrixSpec) -> tuple[int, int]:
+    def _read(self, decoded: Decoded, form: _Form) -> tuple[int, int]:
         """Where in the room A and B are, read now unless they have been."""
-        sizes = [function.source_bytes(spec, which, self.host) for which in "ab"]
-        if self._used + sum(sizes) > _ROOM:
+        if self._used + sum(form.bytes.values()) > _ROOM:
             self.close()
-        a, b = (self._array(decoded, spec, *each) for each in zip("ab", sizes, strict=True))
-        return a, b
+        return self._array(decoded, form, "a"), self._array(decoded, form, "b")
 
-    def _array(self, decoded: Decoded, spec: MatrixSpec, which: str, size: int) -> int:
-        emitter = self.emitter
+    def _array(self, decoded: Decoded, form: _Form, which: str) -> int:
+        emitter, spec, size = self.emitter, form.spec, form.bytes[which]
         called = self._outlined(
-            function.source_name(spec, which),
+            form.sources[which],
             function.source_type(spec),
             lambda module: function.source_function(module, spec, which, self.host),
         )
@@ -173,7 +210,7 @@ class MatrixGroup:
         self._arrays[key] = _Array(functools.reduce(operator.or_, bits), offset)
         array = element(emitter.builder, self._space(), offset, I8)
         rows = [self._rows(decoded, name) for name in names]
-        emitter.builder.call(called, [array, *rows])
+        emitter.call(called, [array, *rows])
         return offset
 
     def _outlined(

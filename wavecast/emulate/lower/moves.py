@@ -31,6 +31,9 @@ _RUN = 16
 """Lanes of a vector move."""
 _LINE = 64
 """Bytes of a host's cache line."""
+_AHEAD = 2 * _LINE
+"""Bytes from what is loaded to what is prefetched: rows of tiles are one or two lines, so this is
+what the next step of a loop over k or the one after it loads."""
 _FEW = 4
 """Lanes of a scattered store."""
 _VECTOR = 16
@@ -65,6 +68,10 @@ def _line(out: Outlined, first: Any) -> None:
         if out.access.bytes <= 4:
             _move_run(out, start, pointer)
             return
+        if transpose.moves_eight(out.access.dwords):
+            dwords = range(0, _RUN * out.access.dwords, out.access.dwords)
+            _move_eights(out, start, [element(builder, pointer, at, I32) for at in dwords])
+            return
         dwords = transpose.piece_lanes(out.access.dwords) * out.access.dwords
         total = _RUN * out.access.dwords
         parts = [element(builder, pointer, at, I32) for at in range(0, total, dwords)]
@@ -81,10 +88,36 @@ def _scattered(out: Outlined, quick: Span) -> None:
     if out.access.bytes <= 4:
         with out.counted(out.lanes) as lane:
             _lane(out, lane, quick.address(lane))
+    elif transpose.moves_eight(out.access.dwords):
+        builder = out.builder
+        with out.counted(out.lanes // _RUN) as run:
+            start = builder.mul(run, I64(_RUN))
+            pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
+            if out.access.action == "load":
+                _prefetch(out, pointers)
+            _move_eights(out, start, pointers)
     elif out.access.action == "load":
         _gather(out, quick)
     else:
         _scatter(out, quick)
+
+
+def _move_eights(out: Outlined, start: Any, pointers: list[Any]) -> None:
+    """Move the four dwords of each of `_RUN` lanes from `start` on, which `pointers` point to."""
+    builder, count = out.builder, transpose.EIGHT
+    row, own = ir.VectorType(I32, count), ir.VectorType(I32, out.access.dwords)
+    for first in range(0, _RUN, count):
+        begin = builder.add(start, I64(first))
+        slots = [out.slot(out.rows, index, begin) for index in range(out.access.dwords)]
+        lanes = pointers[first : first + count]
+        if out.access.action == "load":
+            loaded = [builder.load(lane, align=1, typ=own) for lane in lanes]
+            for value, slot in zip(transpose.from_eight(builder, loaded), slots, strict=True):
+                builder.store(value, slot, align=16)
+        else:
+            rows = [builder.load(slot, align=16, typ=row) for slot in slots]
+            for value, lane in zip(transpose.to_eight(builder, rows), lanes, strict=True):
+                builder.store(value, lane, align=1)
 
 
 def _gather(out: Outlined, quick: Span) -> None:
@@ -106,7 +139,7 @@ def _prefetch(out: Outlined, pointers: list[Any]) -> None:
     kind = ir.FunctionType(ir.VoidType(), [PTR, I32, I32, I32])
     function = out.module.globals.get(name) or ir.Function(out.module, kind, name)
     for pointer in pointers[:: _LINE // out.access.bytes]:
-        ahead = element(builder, pointer, _LINE, I8)
+        ahead = element(builder, pointer, _AHEAD, I8)
         builder.call(function, [ahead, I32(0), I32(2), I32(1)])  # to read, second level, data
 
 

@@ -1,4 +1,5 @@
-"""Vector instructions as outlined functions, shared by every kernel that has one of the shape.
+"""Instructions on registers as outlined functions, shared by every kernel that has one of the
+shape.
 
     void f(ptr state, …)
 
@@ -12,7 +13,7 @@ memory from instruction to instruction.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -20,7 +21,7 @@ from llvmlite import ir
 
 from wavecast.compile import digest
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower import runtime, scalar, state
 from wavecast.emulate.lower.emitter import Emitter, KernelInput, WaveEmitter
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import plain
@@ -43,7 +44,7 @@ from wavecast.isa.registers import (
 from wavecast.isa.semantics.machine import FloatMode
 
 _FOLDED = frozenset({OperandKind.IMMEDIATE, OperandKind.LANE_MASK})
-"""Kinds of operands whose constants are part of the shape."""
+"""Kinds of operands whose constants are part of the shape of a vector instruction."""
 
 
 class _Kind(StrEnum):
@@ -55,11 +56,12 @@ class _Kind(StrEnum):
     FIXED = "fixed"
 
 
-def _kind_of(operand: Operand, role: OperandRole) -> _Kind:
+def _kind_of(operand: Operand, role: OperandRole, *, vector: bool) -> _Kind:
     if operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
         return _Kind.ROWS
     if operand.kind is OperandClass.CONSTANT:
-        return _Kind.FIXED if role.kind in _FOLDED else _Kind.CONSTANT
+        folded = role.kind in _FOLDED if vector else role.kind is OperandKind.LANE_MASK
+        return _Kind.FIXED if folded else _Kind.CONSTANT
     scalar = operand.kind in (OperandClass.SGPR, OperandClass.SPECIAL) and operand.bits
     return _Kind.SCALARS if scalar and "scc" not in operand.text else _Kind.FIXED
 
@@ -75,31 +77,82 @@ def shape_of(decoded: Decoded) -> str:
         text += [part.mnemonic, part.opcode.name, part.encoding]
         text += [f"{name}:{value}" for name, value in sorted(part.modifiers.items())]
         for operand, role in zip(part.operands, part.roles, strict=True):
-            kind = _kind_of(operand, role)
-            fixed = operand.text if kind is _Kind.FIXED else ""
-            text.append(
-                f"{kind} {operand.count} {operand.bits.bit_count()} {operand.half} "
-                f"{operand.negate:d}{operand.absolute:d}{operand.sign_extend:d} {fixed} "
-                f"{role.access.name} {role.kind.name} {role.type} {role.dwords}"
-            )
+            kind = _kind_of(operand, role, vector=part.opcode.is_vector)
+            text.append(_described(operand, role, kind))
     return "\n".join(text)
+
+
+def _described(operand: Operand, role: OperandRole, kind: _Kind) -> str:
+    """What a shape says of an operand."""
+    fixed = operand.text if kind is _Kind.FIXED else ""
+    return (
+        f"{kind} {operand.count} {operand.bits.bit_count()} {operand.half} "
+        f"{operand.negate:d}{operand.absolute:d}{operand.sign_extend:d} {fixed} "
+        f"{role.access.name} {role.kind.name} {role.type} {role.dwords}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """An operand in a role: what the shape says of it, and its argument as LLVM writes it (empty
+    where it has none, None for constants, which depend on the instruction)."""
+
+    description: str
+    argument: str | None
 
 
 class Shapes:
     """The functions one kernel calls, by shape and MODE."""
 
     def __init__(self) -> None:
-        self._names: dict[tuple[str, FloatMode], str] = {}
+        self._names: dict[tuple[Any, ...], str] = {}
+        """By everything the shape says. Opcodes are named by their identity, operands by what the
+        shape says of them."""
+        self._uses: dict[tuple[int, int], _Use] = {}
+        """By the identities of operand and role: the program keeps them, and equal texts share
+        them."""
 
     def call(self, emitter: WaveEmitter, instruction: Instruction) -> None:
-        """Execute a vector instruction through the function of its shape."""
+        """Execute an instruction on registers through the function of its shape. Raises
+        Unsupported."""
         decoded = instruction.decoded
-        key = (shape_of(decoded), emitter.machine)
-        name = self._names.get(key)
+        key: list[Any] = [emitter.machine]
+        arguments = [f"ptr {emitter.state.get_reference()}"]
+        for part in _parts(decoded):
+            key += [part.mnemonic, id(part.opcode), *part.modifiers.items()]
+            source = 0
+            for operand, role in zip(part.operands, part.roles, strict=True):
+                use = self._uses.get((id(operand), id(role)))
+                if use is None:
+                    use = self._use(emitter.layout, operand, role, part.opcode.is_vector)
+                key.append(use.description)
+                if use.argument is None:
+                    bits = 32 * max(role.dwords, 1)
+                    arguments.append(f"i{bits} {_value(part, operand, role, source, bits)}")
+                elif use.argument:
+                    arguments.append(use.argument)
+                source += role.access is not OperandAccess.WRITE
+        known = tuple(key)
+        name = self._names.get(known)
         if name is None:
-            name = self._names[key] = _outlined(emitter, instruction, key[0])
-        emitter.emit_text(f'call void @"{name}"({", ".join(_arguments(emitter, decoded))})')
+            name = self._names[known] = _outlined(emitter, instruction, shape_of(decoded))
+        emitter.call_text(name, arguments)
         emitter.forget(decoded.writes)
+
+    def _use(self, layout: WaveLayout, operand: Operand, role: OperandRole, vector: bool) -> _Use:
+        kind = _kind_of(operand, role, vector=vector)
+        argument: str | None = ""
+        if kind is _Kind.ROWS:
+            row = layout.row(operand.bits.bit_length() - operand.count)
+            argument = f"i32 {state.VECTORS + row * layout.lanes}"
+        elif kind is _Kind.SCALARS:
+            first = (operand.bits & -operand.bits).bit_length() - 1
+            argument = f"i32 {state.scalar_word(first)}"
+        elif kind is _Kind.CONSTANT:
+            argument = None
+        use = _Use(_described(operand, role, kind), argument)
+        self._uses[id(operand), id(role)] = use
+        return use
 
 
 def _outlined(emitter: WaveEmitter, instruction: Instruction, shape: str) -> str:
@@ -110,7 +163,8 @@ def _outlined(emitter: WaveEmitter, instruction: Instruction, shape: str) -> str
     name = digest.digest(shape, lanes, strip, overflow, repr(machine))[:24]
     kinds = [PTR, *(ir.IntType(bits) for bits in _widths(decoded))]
     kind = ir.FunctionType(ir.VoidType(), kinds)
-    label = f"vector.{instruction.mnemonic}.{name}"
+    family = "vector" if decoded.opcode.is_vector else "scalar"
+    label = f"{family}.{instruction.mnemonic}.{name}"
     given = KernelInput(emitter.input.program, WaveLayout(lanes, VGPR_COUNT, 0), strip)
 
     def recipe(module: ir.Module) -> None:
@@ -124,28 +178,9 @@ def _widths(decoded: Decoded) -> Iterator[int]:
     """Bits of the arguments after the first."""
     for part in _parts(decoded):
         for operand, role in zip(part.operands, part.roles, strict=True):
-            kind = _kind_of(operand, role)
+            kind = _kind_of(operand, role, vector=part.opcode.is_vector)
             if kind is not _Kind.FIXED:
                 yield 32 * max(role.dwords, 1) if kind is _Kind.CONSTANT else 32
-
-
-def _arguments(emitter: WaveEmitter, decoded: Decoded) -> Iterator[str]:
-    """The arguments of a call, as LLVM writes them."""
-    yield f"ptr {emitter.state.get_reference()}"
-    lanes, layout = emitter.layout.lanes, emitter.layout
-    for part in _parts(decoded):
-        source = 0
-        for operand, role in zip(part.operands, part.roles, strict=True):
-            kind = _kind_of(operand, role)
-            if kind is _Kind.ROWS:
-                row = layout.row(operand.bits.bit_length() - operand.count)
-                yield f"i32 {state.VECTORS + row * lanes}"
-            elif kind is _Kind.SCALARS:
-                yield f"i32 {state.scalar_word((operand.bits & -operand.bits).bit_length() - 1)}"
-            elif kind is _Kind.CONSTANT:
-                bits = 32 * max(role.dwords, 1)
-                yield f"i{bits} {_value(part, operand, role, source, bits)}"
-            source += role.access is not OperandAccess.WRITE
 
 
 def _value(decoded: Decoded, operand: Operand, role: OperandRole, source: int, bits: int) -> int:
@@ -184,14 +219,14 @@ class ShapeEmitter(Emitter):
     def _own(self, decoded: Decoded) -> Decoded:
         """The instruction over registers of the function's own."""
         operands = tuple(
-            self._operand(operand, role)
+            self._operand(operand, role, _kind_of(operand, role, vector=decoded.opcode.is_vector))
             for operand, role in zip(decoded.operands, decoded.roles, strict=True)
         )
         second = None if decoded.second is None else self._own(decoded.second)
         return replace(decoded, operands=operands, second=second)
 
-    def _operand(self, operand: Operand, role: OperandRole) -> Operand:
-        builder, kind = self.builder, _kind_of(operand, role)
+    def _operand(self, operand: Operand, role: OperandRole, kind: _Kind) -> Operand:
+        builder = self.builder
         if kind is _Kind.FIXED:
             return operand
         value: Any = next(self._values)
@@ -229,7 +264,9 @@ class ShapeEmitter(Emitter):
         if overflow:
             self._special("mode")
         try:
-            if is_lane_wise(instruction.decoded):
+            if not instruction.opcode.is_vector:
+                scalar.compute(self, own.decoded)
+            elif is_lane_wise(instruction.decoded):
                 run = LaneRun(self)
                 run.add(own)
                 run.emit()

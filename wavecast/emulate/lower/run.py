@@ -92,6 +92,7 @@ class LaneRun:
             [(part.decoded, part.inputs.prepare(builder, strip, known)) for part in _parts(entry)]
             for entry in self.entries
         ]
+        full = builder.icmp_unsigned("==", whole, ir.Constant(whole.type, -1))
         before = builder.block
         body = builder.append_basic_block("strip")
         after = builder.append_basic_block("done")
@@ -104,7 +105,7 @@ class LaneRun:
             value.add_incoming(ir.Constant(ir.IntType(lanes), 0), before)
         start = builder.mul(index, I64(strip))
         active = strip_mask(builder, whole, start, lanes, strip)
-        frame = StripFrame(emitter, builder, start, strip, active)
+        frame = StripFrame(emitter, builder, start, strip, active, full)
         for entry, parts in zip(self.entries, prepared, strict=True):
             try:
                 outputs = [lane_outputs(frame, decoded, inputs) for decoded, inputs in parts]

@@ -79,7 +79,7 @@ def call(
     emitter.listener.access(instruction, access, target, rows)
     builder = emitter.builder
     function = runtime.declare(emitter.module, access)
-    failed = builder.call(
+    failed = emitter.call(
         function,
         [
             emitter.context, rows, rows if other is None else other,

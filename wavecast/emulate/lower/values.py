@@ -9,6 +9,7 @@ from llvmlite import ir
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 PTR = ir.PointerType()
+VOID = ir.VoidType()
 
 
 def integer(bits: int, lanes: int = 0) -> ir.Type:
@@ -25,6 +26,17 @@ class Written(ir.Constant):
 
     def get_reference(self) -> str:
         return self._text
+
+
+class TextValue(ir.Value):
+    """The result of an instruction that was added as text."""
+
+    def __init__(self, kind: ir.Type, reference: str) -> None:
+        self.type = kind
+        self._reference = reference
+
+    def get_reference(self) -> str:
+        return self._reference
 
 
 @lru_cache(maxsize=4096, typed=True)
