@@ -22,8 +22,8 @@ test-all: install
 test-frameworks: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax,tensorflow]"
 	$(PYTEST) tests/integrations/test_jax.py tests/integrations/test_pallas.py \
-		tests/integrations/test_tensorflow.py tests/integrations/test_xplane.py \
-		tests/integrations/vllm
+		tests/integrations/test_tensorflow.py tests/integrations/test_keras_layers.py \
+		tests/integrations/test_xplane.py tests/integrations/vllm
 
 lint: install
 	$(BIN)/ruff check .

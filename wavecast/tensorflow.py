@@ -7,7 +7,8 @@
         y = wt.rms_norm(x, weight)      # the machine code of a GPU, executed
 
 Functions are those of `wavecast.ops`; `names()` lists them. They work in eager mode, under
-`tf.function` and with `tf.GradientTape`. A traced function keeps the device of its trace.
+`tf.function` and with `tf.GradientTape`. A traced function keeps the device of its trace. `layers`
+has layers of Keras made of them.
 
 Import this module before tensorflow: a process that loads TensorFlow's LLVM before Triton's aborts.
 """
@@ -31,9 +32,10 @@ from wavecast.kernels import registry
 
 try:
     from wavecast.integrations.host_calls.binding import device, names
+    from wavecast.integrations.tensorflow import layers
     from wavecast.integrations.tensorflow.functions import function
 except ModuleNotFoundError as error:
-    if error.name not in ("tensorflow", "torch", "ml_dtypes"):
+    if error.name not in ("tensorflow", "keras", "torch", "ml_dtypes"):
         raise
     hint = "pip install 'wavecast[tensorflow]'"
     raise MissingTool(f"{error.name} is not installed", hint=hint) from None
@@ -51,4 +53,4 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *names()])
 
 
-__all__ = ["device", "names"]
+__all__ = ["device", "layers", "names"]

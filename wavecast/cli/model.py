@@ -14,39 +14,11 @@ from wavecast.cli.model_search import run_search
 from wavecast.cli.module import ModelCommand
 from wavecast.cli.outputs import file_options, taken
 from wavecast.cli.training import check_options, run_training, training_options
-from wavecast.cli.types import PROCESSES, NumberRange, count
+from wavecast.cli.types import PROCESSES, Counts, NumberRange, count
 from wavecast.errors import NothingAnalysed, UsageError
 
 if TYPE_CHECKING:
     from wavecast.systems.load_options import WorkloadOptions
-
-_MOST = 1 << 20
-
-
-class Counts(click.ParamType):
-    """`1,4,16` or `4..256`, which doubles."""
-
-    name = "N[,N…|..N]"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        found: list[int] = []
-        try:
-            for part in str(value).split(","):
-                low, dots, high = part.partition("..")
-                first, last = int(low), int(high) if dots else int(low)
-                if not 0 < first <= last <= _MOST:
-                    raise ValueError
-                while first < last:
-                    found.append(first)
-                    first *= 2
-                found.append(last)
-        except ValueError:
-            self.fail(f"{value!r} is not like 1,4,16 or 4..256, up to {_MOST:,}", param, ctx)
-        return tuple(dict.fromkeys(found))
 
 
 @click.command(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from wavecast.cli import streams
+from wavecast.cli import engine_tables, streams
 from wavecast.cli.types import PROCESSES, RegexParam, count
 from wavecast.errors import InputError, UsageError
 
@@ -17,8 +17,25 @@ if TYPE_CHECKING:
     from wavecast.tune.run import TuneResult
 
 
+class TuneCommand(click.Command):
+    """`wavecast tune`, which has other options with --table."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        own = args[: args.index("--")] if "--" in args else args
+        if any(one.partition("=")[0] == "--table" for one in own):
+            return engine_tables.command.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
 @click.command(
     "tune",
+    cls=TuneCommand,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""Examples:
 
@@ -27,6 +44,8 @@ if TYPE_CHECKING:
     wavecast tune matmul.py --space wide --budget 300 --jobs 8 -o table.json
 
     wavecast tune model.py -k attention --budget 10m -o table.json --resume -- --batch 4
+
+    wavecast tune --table experts --shape 128x768x2048x8 -o .   (see wavecast tune --table --help)
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))

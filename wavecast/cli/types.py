@@ -11,6 +11,7 @@ from wavecast.patterns import regex
 
 PROCESSES: Final = click.IntRange(1, 1024)
 """Of processes or threads."""
+_MOST_COUNTED: Final = 1 << 20
 
 
 def count(least: int = 0, most: int = (1 << 31) - 1) -> click.IntRange:
@@ -43,6 +44,34 @@ class RegexParam(click.ParamType):
     ) -> str:
         regex(value, param.opts[0] if param is not None else "")
         return value
+
+
+class Counts(click.ParamType):
+    """`1,4,16` or `4..256`, which doubles."""
+
+    name = "N[,N…|..N]"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        found: list[int] = []
+        try:
+            for part in str(value).split(","):
+                low, dots, high = part.partition("..")
+                first, last = int(low), int(high) if dots else int(low)
+                if not 0 < first <= last <= _MOST_COUNTED:
+                    raise ValueError
+                while first < last:
+                    found.append(first)
+                    first *= 2
+                found.append(last)
+        except ValueError:
+            self.fail(
+                f"{value!r} is not like 1,4,16 or 4..256, up to {_MOST_COUNTED:,}", param, ctx
+            )
+        return tuple(dict.fromkeys(found))
 
 
 class Dimensions(click.ParamType):

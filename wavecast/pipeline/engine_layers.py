@@ -130,8 +130,13 @@ def _experts(kernel: EngineKernel) -> Covered | Uncovered:
         "tokens": op.tokens, "experts": op.experts, "model": op.model, "inter": op.inter,
         "top_k": op.topk, "dtype": "bfloat16",
     }  # fmt: skip
-    if (op.dtype, op.weights) == ("bf16", ""):
-        return (("moe_experts", sizes),)
+    match op.dtype, op.weights:
+        case "bf16", "":
+            return (("moe_experts", sizes),)
+        case "fp8", "":
+            return (("moe_experts_fp8", sizes),)
+        case ("mxfp4", "") | ("bf16", "mxfp4") if kernel.config.get("model_type") != "gpt_oss":
+            return (("moe_experts", sizes),)  # widened as they are loaded
     return Uncovered(f"the plugin has no experts of {op.weights or op.dtype} weights")
 
 

@@ -28,14 +28,17 @@ def vllm() -> Any:
 
 @pytest.fixture
 def engine(vllm: Any, tmp_path: Any) -> Iterator[Callable[..., Any]]:
-    """Makes a small model and an engine that has loaded it; the engine ends with the test."""
+    """Makes a small model, its experts quantised if asked, and an engine that has loaded it. The
+    engine ends with the test."""
     from tests.integrations.vllm import models
     from wavecast.integrations.vllm import served
 
     running = []
 
-    def make(name: str, **options: Any) -> tuple[Any, Any]:
+    def make(name: str, experts: str = "", **options: Any) -> tuple[Any, Any]:
         reference = models.saved(name, tmp_path)
+        if experts:
+            models.quantise_experts(reference, tmp_path, experts)
         given = {"max_model_len": 128, "max_num_seqs": 4, "enforce_eager": True, **options}
         running.append(vllm.LLM(str(tmp_path), skip_tokenizer_init=True, dtype="bfloat16", **given))
         return running[-1], reference

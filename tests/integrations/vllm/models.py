@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -45,6 +48,10 @@ CONFIGS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "llama": ("Llama", {}),
     "mistral": ("Mistral", {"sliding_window": 16, "head_dim": 32}),
     "qwen3_moe": ("Qwen3Moe", {**_EXPERTS, "num_experts": 8, "head_dim": 32}),
+    "qwen3_moe_128": (
+        "Qwen3Moe",
+        {**_EXPERTS, "moe_intermediate_size": 128, "num_experts": 4, "head_dim": 32},
+    ),
     "deepseek": ("DeepseekV3", {**_EXPERTS, **_LATENT, **_GROUPED}),
 }
 """The class of a model and its configuration, by name."""
@@ -70,6 +77,73 @@ def rounds_cache(model: Any, dtype: torch.dtype) -> None:
     AttentionInterface.register("rounded", attention)
     AttentionMaskInterface.register("rounded", sdpa_mask)
     model.set_attn_implementation("rounded")
+
+
+def _fp8(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Codes with one scale, the scale, and the values they mean."""
+    scale = weight.abs().max() / 448
+    codes = (weight / scale).to(torch.float8_e4m3fn)
+    return codes, scale, codes.float() * scale
+
+
+def _fp8_block(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The same for a matrix that is one block of 128 by 128."""
+    codes, scale, values = _fp8(weight)
+    return codes, scale.view(1, 1), values
+
+
+_E2M1: Final = torch.tensor([0.0, 0.5, 1, 1.5, 2, 3, 4, 6])
+
+
+def _mxfp4(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Two codes to a byte, the first in the low bits; a power of two per 32 columns."""
+    blocks = weight.view(weight.shape[0], -1, 32)
+    power = blocks.abs().amax(-1).log2().floor() - 2
+    scaled = blocks / power.exp2()[..., None]
+    codes = (scaled.abs()[..., None] - _E2M1).abs().argmin(-1)
+    values = (_E2M1[codes] * scaled.sign() * power.exp2()[..., None]).view_as(weight)
+    codes = (codes + 8 * (scaled < 0)).view(*weight.shape[:-1], -1, 2).to(torch.uint8)
+    return codes[..., 0] | codes[..., 1] << 4, (power + 127).to(torch.uint8), values
+
+
+_LINEAR: Final = [
+    f"model.layers.{layer}.{name}"
+    for layer in range(2)
+    for name in (*(f"self_attn.{one}_proj" for one in "qkvo"), "mlp.gate")
+]
+EXPERTS: Final[dict[str, tuple[Callable[..., Any], str, dict[str, Any]]]] = {
+    "fp8": (_fp8, "weight_scale", {"modules_to_not_convert": _LINEAR}),
+    "fp8_block": (
+        _fp8_block,
+        "weight_scale_inv",
+        {"modules_to_not_convert": _LINEAR, "weight_block_size": [128, 128]},
+    ),
+    "mxfp4": (_mxfp4, "weight_scale", {}),
+}
+"""How experts are quantised, the name of their scales, and more of the configuration."""
+
+
+def quantise_experts(model: Any, folder: Path, format: str) -> None:
+    """Quantise the experts of a saved Qwen3-MoE in `folder`; `model` gets the values they mean."""
+    quantise, scales, more = EXPERTS[format]
+    path = folder / "model.safetensors"
+    found: dict[str, torch.Tensor] = {}
+    for name, weight in load_file(path).items():
+        matched = re.fullmatch(r"(.*\.experts)\.(\d+)\.(gate|up|down)_proj\.weight", name)
+        if not matched:
+            found[name] = weight
+            continue
+        codes, scale, values = quantise(weight.float())
+        found |= {name: codes, name.removesuffix("weight") + scales: scale}
+        experts = model.get_submodule(matched[1])
+        half = values.shape[0]
+        rows = {"gate": slice(half), "up": slice(half, None), "down": slice(None)}[matched[3]]
+        fused = experts.down_proj if matched[3] == "down" else experts.gate_up_proj
+        fused.data[int(matched[2]), rows] = values
+    save_file(found, path, {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    method = {"quant_method": format.split("_")[0], "activation_scheme": "dynamic", **more}
+    (folder / "config.json").write_text(json.dumps({**config, "quantization_config": method}))
 
 
 def gaps(model: Any, prompt: Sequence[int], tokens: Sequence[int]) -> list[float]:

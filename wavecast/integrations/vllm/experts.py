@@ -29,8 +29,27 @@ _LIMITS: Final = {"alpha": "swiglu_alpha", "limit": "swiglu_limit"}
 """Arguments of `clamped_swiglu`: the layer's attributes that have them, None for the default."""
 
 
-class WavecastFusedMoE(UnquantizedFusedMoEMethod):
-    """`wavecast.ops.moe_route` and `moe_experts`."""
+def options(layer: Any) -> dict[str, Any]:
+    """Arguments of the operator for a layer's activation. Raises NotImplementedError for an
+    activation that the library lacks, for weights that apply to the input, and for experts of
+    several GPUs."""
+    name = getattr(layer.activation, "value", layer.activation)
+    if name not in _ACTIVATIONS:
+        raise NotImplementedError(f"experts with the activation {name}")
+    if layer.apply_router_weight_on_input:
+        raise NotImplementedError("experts whose weights apply to their input")
+    if layer.expert_map is not None:
+        raise NotImplementedError("experts of several GPUs")
+    found: dict[str, Any] = dict(_ACTIVATIONS[name])
+    if found["activation"] == "clamped_swiglu":
+        given = {to: getattr(layer, attribute) for to, attribute in _LIMITS.items()}
+        found |= {to: value for to, value in given.items() if value is not None}
+    return found
+
+
+class LibraryRouting:
+    """The part of a method of experts that chooses them, by `wavecast.ops.moe_route`. `apply` of
+    the method multiplies."""
 
     _routed = False
 
@@ -40,8 +59,8 @@ class WavecastFusedMoE(UnquantizedFusedMoEMethod):
         compared by their best expert (DeepSeek-V2), or by a function of the model."""
         return self._routed
 
-    def process_weights_after_loading(self, layer: Any) -> None:
-        """Weights remain as they are."""
+    def decide_routing(self, layer: Any) -> None:
+        """Find out whether the library can choose the experts of a layer."""
         grouped = layer.use_grouped_topk and layer.num_expert_group > 1
         self._routed = (
             layer.custom_routing_function is None
@@ -49,35 +68,8 @@ class WavecastFusedMoE(UnquantizedFusedMoEMethod):
             and not (grouped and layer.e_score_correction_bias is None)
         )
 
-    def apply(
-        self,
-        layer: Any,
-        x: Tensor,
-        topk_weights: Tensor,
-        topk_ids: Tensor,
-        shared_experts: Any = None,
-        shared_experts_input: Tensor | None = None,
-    ) -> Tensor:
-        """What the experts that vLLM chose make of `x` [tokens, model]. Raises NotImplementedError
-        for an activation that the library lacks, for weights that apply to the input, and for
-        experts of several GPUs."""
-        name = getattr(layer.activation, "value", layer.activation)
-        if name not in _ACTIVATIONS:
-            raise NotImplementedError(f"experts with the activation {name}")
-        if layer.apply_router_weight_on_input:
-            raise NotImplementedError("experts whose weights apply to their input")
-        if layer.expert_map is not None:
-            raise NotImplementedError("experts of several GPUs")
-        options: dict[str, Any] = dict(_ACTIVATIONS[name])
-        if options["activation"] == "clamped_swiglu":
-            found = {to: getattr(layer, attribute) for to, attribute in _LIMITS.items()}
-            options |= {to: value for to, value in found.items() if value is not None}
-        bias1, bias2 = getattr(layer, "w13_bias", None), getattr(layer, "w2_bias", None)
-        given = (x, topk_weights, topk_ids.to(torch.int32), layer.w13_weight, layer.w2_weight)
-        return _experts(*given, bias1, bias2, **options)
-
     def apply_monolithic(
-        self, layer: Any, x: Tensor, router_logits: Tensor, input_ids: Tensor | None = None
+        self: Any, layer: Any, x: Tensor, router_logits: Tensor, input_ids: Tensor | None = None
     ) -> Tensor:
         """Choose experts by `router_logits` [tokens, experts], and apply them to `x`."""
         groups = {}
@@ -95,6 +87,34 @@ class WavecastFusedMoE(UnquantizedFusedMoEMethod):
         return self.apply(layer, x, weights, chosen)
 
 
+def multiplied(layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    """What the `chosen` experts [tokens, top_k] of a layer with 16-bit weights make of `x`
+    [tokens, model], weighted by `weights`. Raises as `options`."""
+    bias1, bias2 = getattr(layer, "w13_bias", None), getattr(layer, "w2_bias", None)
+    given = (x, weights, chosen.to(torch.int32), layer.w13_weight, layer.w2_weight)
+    return _experts(*given, bias1, bias2, **options(layer))
+
+
+class WavecastFusedMoE(LibraryRouting, UnquantizedFusedMoEMethod):
+    """`wavecast.ops.moe_route` and `moe_experts`."""
+
+    def process_weights_after_loading(self, layer: Any) -> None:
+        """Weights remain as they are."""
+        self.decide_routing(layer)
+
+    def apply(
+        self,
+        layer: Any,
+        x: Tensor,
+        topk_weights: Tensor,
+        topk_ids: Tensor,
+        shared_experts: Any = None,
+        shared_experts_input: Tensor | None = None,
+    ) -> Tensor:
+        """What the experts that were chosen make of `x` [tokens, model]. Raises as `options`."""
+        return multiplied(layer, x, topk_weights, topk_ids)
+
+
 LAYERS: Final = (WavecastFusedMoE,)
 
-__all__ = ["LAYERS", "WavecastFusedMoE"]
+__all__ = ["LAYERS", "LibraryRouting", "WavecastFusedMoE", "multiplied", "options"]

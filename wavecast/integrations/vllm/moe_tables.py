@@ -1,19 +1,12 @@
-"""vLLM's configuration tables for its own Triton kernel of experts, by prediction.
-
-vLLM reads `E=…,N=…,device_name=….json`: for each number of tokens the block sizes, warps and stages
-of `fused_moe_kernel`. They are measured on the GPU; here they are predicted, with no GPU.
-"""
+"""Tables of block sizes for the Triton kernels of experts of vLLM and SGLang, by prediction."""
 
 # pyright: reportMissingImports=false
 # vLLM is optional; a checker without it takes this package for it.
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +15,10 @@ import torch
 from torch import Tensor
 
 from wavecast import arch
-from wavecast.errors import UsageError
-from wavecast.integrations.triton.device import device
-from wavecast.integrations.vllm import versions
+from wavecast.integrations.vllm import tables
+from wavecast.integrations.vllm.tables import BLOCK, Config, Space, fastest, label, triton_kernels
 
-SPACE: Final[Mapping[str, tuple[int, ...]]] = {
+SPACE: Final[Space] = {
     "BLOCK_SIZE_M": (16, 32, 64, 128),
     "BLOCK_SIZE_N": (32, 64, 128),
     "BLOCK_SIZE_K": (64, 128),
@@ -36,83 +28,137 @@ SPACE: Final[Mapping[str, tuple[int, ...]]] = {
     "waves_per_eu": (0,),
 }
 """Values of the settings that are tried by default, as vLLM names them."""
-BATCHES: Final = (1, 4, 16, 64, 256, 1024, 4096)
-"""Numbers of tokens that a table has by default; vLLM takes the nearest."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertFormat:
+    """`dtype` is the name of a format in files, "" where they have none; `weights` and
+    `activations` are fp8, int8 or bf16; `scaled` by tensor, channel or block."""
+
+    dtype: str
+    weights: str
+    activations: str
+    scaled: str
+
+    @property
+    def flag(self) -> str:
+        """The argument of vLLM's launch that says so; "" for none."""
+        return f"use_{self.dtype}" if self.dtype else ""
+
+
+FORMATS: Final[Mapping[str, ExpertFormat]] = {
+    "bf16": ExpertFormat("", "bf16", "bf16", ""),
+    "fp8": ExpertFormat("fp8_w8a8", "fp8", "fp8", "tensor"),
+    "fp8_block": ExpertFormat("fp8_w8a8", "fp8", "fp8", "block"),
+    "int8": ExpertFormat("int8_w8a16", "int8", "bf16", "channel"),
+}
+"""Formats of experts that vLLM has tables for, by the name that `--dtype` takes."""
+_FLAGS: Final = ("use_fp8_w8a8", "use_int8_w8a8", "use_int8_w8a16", "use_int4_w4a16")
 
 
 @dataclass(frozen=True, slots=True)
 class ExpertLayerSizes:
-    """A layer of experts in bfloat16: their number, the columns `hidden` of the model and `inter`
-    of an expert, and the experts of each token."""
+    """A layer of experts: their number, the columns `hidden` of the model and `inter` of an expert,
+    the experts of each token, and the format, a key of `FORMATS`."""
 
     experts: int
     inter: int
     hidden: int
     top_k: int
+    format: str = "bf16"
 
 
-def file_name(sizes: ExpertLayerSizes, gpu: str) -> str:
-    """The name that vLLM looks for on a GPU. Raises UnknownName."""
-    label = arch.load(gpu).name.replace(" ", "_")
-    return f"E={sizes.experts},N={sizes.inter},device_name={label}.json"
+def file_name(sizes: ExpertLayerSizes, gpu: str, engine: str = "vllm") -> str:
+    """The name that an engine (a key of `tables.ENGINES`) looks for on a GPU. Raises
+    UnknownName."""
+    form = FORMATS[sizes.format]
+    return f"E={sizes.experts},N={sizes.inter},device_name={label(gpu)}" + tables.suffix(
+        engine, form.dtype, block=form.scaled == "block"
+    )
 
 
 def write(
-    folder: Path, sizes: ExpertLayerSizes, gpu: str, batches: Sequence[int] = BATCHES,
-    space: Mapping[str, Sequence[int]] = SPACE,
+    folder: Path, sizes: ExpertLayerSizes, gpu: str, batches: Sequence[int] = tables.BATCHES,
+    space: Space = SPACE, engine: str = "vllm",
 ) -> Path:  # fmt: skip
-    """Predict a table for a GPU and write it to `folder` under vLLM's name. Raises UsageError where
-    no configuration has a time, and as `best`."""
-    table = {str(tokens): best(sizes, gpu, tokens, space) for tokens in batches}
-    path = folder / file_name(sizes, gpu)
-    path.write_text(json.dumps(table, indent=4) + "\n", "utf-8")
-    return path
+    """Predict a table for a GPU and write it to `folder` where the engine looks for it. Raises as
+    `best`, InputError for a folder that cannot be written."""
+    table = {tokens: best(sizes, gpu, tokens, space) for tokens in batches}
+    return tables.store(folder, engine, file_name(sizes, gpu, engine), table)
 
 
-def best(
-    sizes: ExpertLayerSizes, gpu: str, tokens: int, space: Mapping[str, Sequence[int]] = SPACE
-) -> dict[str, int]:
+def best(sizes: ExpertLayerSizes, gpu: str, tokens: int, space: Space = SPACE) -> Config:
     """The configuration of `space` whose two products take the least predicted time for `tokens`
     tokens that are spread over the experts at random. Raises UsageError where none has a time, and
     MissingTool and UsageError as `versions.check`."""
-    times = dict(_times(sizes, gpu, tokens, space))
-    found = min(times, key=lambda one: times[one])
-    if not math.isfinite(times[found]):
-        raise UsageError(f"no configuration of vLLM's experts has a predicted time on {gpu}")
-    return dict(found)
+    products = _Products(sizes, gpu, tokens)
+    return fastest(gpu, products.launches(space), "vLLM's kernel of experts")
 
 
-def _times(
-    sizes: ExpertLayerSizes, gpu: str, tokens: int, space: Mapping[str, Sequence[int]]
-) -> Iterator[tuple[tuple[tuple[str, int], ...], float]]:
-    """Milliseconds by configuration. Blocks of many more rows than an expert has are left out."""
-    launch = _kernel()
-    import triton
+class _Products:
+    """Both products of a layer, launched with any configuration."""
 
-    draw = torch.Generator().manual_seed(0)
-    scores = torch.rand((tokens, sizes.experts), generator=draw)
-    chosen = scores.topk(sizes.top_k, dim=-1).indices
-    rows = tokens * sizes.top_k
-    x = torch.zeros((tokens, sizes.hidden), dtype=torch.bfloat16)
-    y = torch.zeros((rows, sizes.inter), dtype=torch.bfloat16)
-    w1 = torch.zeros((sizes.experts, 2 * sizes.inter, sizes.hidden), dtype=torch.bfloat16)
-    w2 = torch.zeros((sizes.experts, sizes.hidden, sizes.inter), dtype=torch.bfloat16)
-    weights = torch.ones((tokens, sizes.top_k))
-    outs = [torch.zeros((tokens, sizes.top_k, w.shape[1]), dtype=torch.bfloat16) for w in (w1, w2)]
-    most = max(16, 4 * triton.next_power_of_2(math.ceil(rows / sizes.experts)))
-    with device(gpu, pytorch=False):
-        for values in itertools.product(*space.values()):
-            config = dict(zip(space, values, strict=True))
+    def __init__(self, sizes: ExpertLayerSizes, gpu: str, tokens: int) -> None:
+        triton_kernels()
+        self.sizes, self.form, self.tokens = sizes, FORMATS[sizes.format], tokens
+        self.dtypes = {
+            "bf16": torch.bfloat16, "int8": torch.int8,
+            "fp8": tables.fp8_dtype(arch.load(gpu)),
+        }  # fmt: skip
+        draw = torch.Generator().manual_seed(0)
+        scores = torch.rand((tokens, sizes.experts), generator=draw)
+        self.chosen = scores.topk(sizes.top_k, dim=-1).indices
+        self.weights = torch.ones((tokens, sizes.top_k))
+
+    def launches(self, space: Space) -> Iterator[tuple[Config, Callable[[], None]]]:
+        """Configurations and what launches both products with each. Blocks of many more rows than
+        an expert has are left out."""
+        sizes = self.sizes
+        rows = self.tokens * sizes.top_k
+        first = self._operands(self.tokens, 2 * sizes.inter, sizes.hidden)
+        second = self._operands(rows, sizes.hidden, sizes.inter)
+        per_expert = math.ceil(rows / sizes.experts)
+        most = max(16, 4 << (per_expert - 1).bit_length())
+        for config in tables.configurations(space):
             if config["BLOCK_SIZE_M"] > most:
                 continue
-            blocks = aligned(chosen, config["BLOCK_SIZE_M"], sizes.experts)
+            blocks = aligned(self.chosen, config["BLOCK_SIZE_M"], sizes.experts)
 
-            def products(config: Any = config, blocks: Any = blocks) -> None:
-                launch(x, w1, outs[0], weights, *blocks, False, sizes.top_k, config)
-                launch(y, w2, outs[1], weights, *blocks, True, 1, config)
+            def both(config: Config = config, blocks: Any = blocks) -> None:
+                self._launch(first, blocks, False, sizes.top_k, config)
+                self._launch(second, blocks, True, 1, config)
 
-            milliseconds: Any = triton.testing.do_bench(products)
-            yield tuple(config.items()), milliseconds
+            yield config, both
+
+    def _operands(self, rows: int, columns: int, depth: int) -> tuple[Tensor | None, ...]:
+        """A, B, C and the scales of A and B."""
+        sizes, form = self.sizes, self.form
+        a = torch.zeros((rows, depth), dtype=self.dtypes[form.activations])
+        b = torch.zeros((sizes.experts, columns, depth), dtype=self.dtypes[form.weights])
+        c = torch.zeros((self.tokens, sizes.top_k, columns), dtype=torch.bfloat16)
+        groups, squares = -(-depth // BLOCK), -(-columns // BLOCK)
+        shapes: dict[str, tuple[tuple[int, ...] | None, tuple[int, ...] | None]] = {
+            "": (None, None),
+            "tensor": ((1,), (sizes.experts,)),
+            "channel": (None, (sizes.experts, columns)),
+            "block": ((rows, groups), (sizes.experts, squares, groups)),
+        }
+        scales = (None if shape is None else torch.ones(shape) for shape in shapes[form.scaled])
+        return a, b, c, *scales
+
+    def _launch(
+        self, operands: Sequence[Any], blocks: Sequence[Tensor], weighted: bool, top_k: int,
+        config: Config,
+    ) -> None:  # fmt: skip
+        import triton.language as tl
+        from vllm.model_executor.layers.fused_moe import fused_moe
+
+        flags = {name: name == self.form.flag for name in _FLAGS}
+        fused_moe.invoke_fused_moe_triton_kernel(
+            *operands, self.weights, *blocks, weighted, top_k, dict(config),
+            compute_type=tl.bfloat16, per_channel_quant=False,
+            block_shape=[BLOCK, BLOCK] if self.form.scaled == "block" else None, **flags,
+        )  # fmt: skip
 
 
 def aligned(chosen: Tensor, block: int, experts: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -132,31 +178,5 @@ def aligned(chosen: Tensor, block: int, experts: int) -> tuple[Tensor, Tensor, T
     return rows, owners, torch.tensor([rows.numel()], dtype=torch.int32)
 
 
-def _kernel() -> Any:
-    """A launch of vLLM's kernel in bfloat16."""
-    versions.check()
-    # vLLM imports Triton where it finds a GPU, or where GPUs are hidden
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
-    import triton.language as tl
-    from vllm.model_executor.layers.fused_moe import fused_moe
-    from vllm.triton_utils import HAS_TRITON
-
-    if not HAS_TRITON:
-        raise UsageError(
-            "vLLM was imported without Triton", hint="set CUDA_VISIBLE_DEVICES= before it"
-        )
-
-    def launch(
-        a: Tensor, b: Tensor, c: Tensor, weights: Tensor, rows: Tensor, owners: Tensor,
-        padded: Tensor, weighted: bool, top_k: int, config: dict[str, int],
-    ) -> None:  # fmt: skip
-        fused_moe.invoke_fused_moe_triton_kernel(
-            a, b, c, None, None, weights, rows, owners, padded, weighted, top_k, dict(config),
-            compute_type=tl.bfloat16, use_fp8_w8a8=False, use_int8_w8a8=False,
-            use_int8_w8a16=False, use_int4_w4a16=False, per_channel_quant=False,
-        )  # fmt: skip
-
-    return launch
-
-
-__all__ = ["BATCHES", "SPACE", "ExpertLayerSizes", "aligned", "best", "file_name", "write"]
+__all__ = ["FORMATS", "SPACE", "ExpertFormat", "ExpertLayerSizes", "aligned", "best", "file_name",
+           "write"]  # fmt: skip

@@ -9,21 +9,22 @@ from typing import Any, Final
 
 from vllm.model_executor.custom_op import op_registry_oot
 from vllm.model_executor.kernels import linear as registry
+from vllm.model_executor.layers.quantization import register_quantization_config
 from vllm.platforms import current_platform
 from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
-from wavecast.integrations.vllm import experts, layers, linear, quantised
+from wavecast.integrations.vllm import experts, layers, linear, quantised, quantised_experts
 
 _ATTENTION: Final = "wavecast.integrations.vllm.attention.WavecastAttentionBackend"
 
 
 def register() -> None:
     """Register the attention backend as CUSTOM, a layer for each of vLLM's that the library covers,
-    and kernels of quantised linear layers as the first of this platform. A second call does
-    nothing."""
+    kernels of quantised linear layers as the first of this platform, and formats of checkpoints
+    whose experts are quantised. A second call does nothing."""
     register_backend(AttentionBackendEnum.CUSTOM, _ATTENTION)
     for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS):
-        base = layer.__mro__[1]
+        base = next(one for one in layer.__mro__[1:] if one.__module__.startswith("vllm."))
         if base.__name__ not in op_registry_oot:
             base.register_oot(layer)
     tables: dict[str, dict[Any, list[type[Any]]]] = {
@@ -36,6 +37,8 @@ def register() -> None:
         known = tables[name].setdefault(current_platform._enum, [])
         if kernel not in known:  # vLLM's own function appends: others would be chosen first
             known.insert(0, kernel)
+    for name, config in quantised_experts.CONFIGS.items():
+        register_quantization_config(name)(config)
 
 
 __all__ = ["register"]

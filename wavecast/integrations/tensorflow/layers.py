@@ -1,0 +1,237 @@
+"""Keras layers whose forward and backward passes are operators of the kernel library.
+
+Weights have Keras's conventions: kernels are [inputs, outputs], images are channels-last. Shapes of
+inputs must be known when a function is traced: give `keras.Input` a `batch_size`, or run eagerly.
+"""
+
+# pyright: reportMissingImports=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
+# pyright: reportIncompatibleMethodOverride=false, reportGeneralTypeIssues=false
+# TensorFlow is optional; a checker without it takes this package for it.
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, ClassVar
+
+import keras
+import tensorflow as tf
+
+from wavecast.errors import UsageError
+from wavecast.integrations.tensorflow.functions import function
+
+_operator = cache(function)
+
+
+class _SameShape(keras.layers.Layer):
+    """A layer whose output has the shape of its input. `settings` are the names of the arguments
+    that rebuild it."""
+
+    settings: ClassVar[tuple[str, ...]] = ()
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """That of the input."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        """Arguments of the constructor."""
+        return {**super().get_config(), **{name: getattr(self, name) for name in self.settings}}
+
+    def weight(self, name: str, *shape: int, initializer: str = "glorot_uniform") -> Any:
+        """A trainable weight."""
+        return self.add_weight(shape=shape, initializer=initializer, name=name)
+
+
+class KerasRMSNorm(_SameShape):
+    """`rms_norm` of the last dimension with a trainable scale."""
+
+    settings = ("epsilon",)
+
+    def __init__(self, epsilon: float = 1e-6, **named: Any) -> None:
+        super().__init__(**named)
+        self.epsilon = epsilon
+
+    def build(self, input_shape: Any) -> None:
+        """The scale [columns]."""
+        self.scale = self.weight("scale", input_shape[-1], initializer="ones")
+
+    def call(self, x: Any) -> Any:
+        """`x` [..., columns]. Raises ArgumentError."""
+        return _operator("rms_norm")(x, _cast(self.scale, x), self.epsilon)
+
+
+class KerasLayerNorm(_SameShape):
+    """`layer_norm` of the last dimension with a trainable scale and bias."""
+
+    settings = ("epsilon",)
+
+    def __init__(self, epsilon: float = 1e-5, **named: Any) -> None:
+        super().__init__(**named)
+        self.epsilon = epsilon
+
+    def build(self, input_shape: Any) -> None:
+        """The scale and the bias [columns]."""
+        self.scale = self.weight("scale", input_shape[-1], initializer="ones")
+        self.bias = self.weight("bias", input_shape[-1], initializer="zeros")
+
+    def call(self, x: Any) -> Any:
+        """`x` [..., columns]. Raises ArgumentError."""
+        return _operator("layer_norm")(x, _cast(self.scale, x), _cast(self.bias, x), self.epsilon)
+
+
+class KerasAttention(_SameShape):
+    """Self-attention with projections: `matmul`, `attention`, `matmul`. `heads` of `head_dim` share
+    `kv_heads` heads of keys and values (default: as many)."""
+
+    settings = ("heads", "head_dim", "kv_heads", "causal")
+
+    def __init__(
+        self, heads: int, head_dim: int, kv_heads: int = 0, causal: bool = True, **named: Any
+    ) -> None:
+        super().__init__(**named)
+        self.heads, self.head_dim, self.causal = heads, head_dim, causal
+        self.kv_heads = kv_heads or heads
+        if heads % self.kv_heads:
+            raise UsageError(f"{heads} heads do not divide among {self.kv_heads} of keys")
+
+    def build(self, input_shape: Any) -> None:
+        """Kernels of queries, keys and values together, and of the output."""
+        hidden = input_shape[-1]
+        width = (self.heads + 2 * self.kv_heads) * self.head_dim
+        self.qkv = self.weight("qkv", hidden, width)
+        self.out = self.weight("out", self.heads * self.head_dim, hidden)
+
+    def call(self, x: Any) -> Any:
+        """`x` [batch, tokens, hidden]. Raises ArgumentError."""
+        batch, tokens, _ = x.shape
+        counts = [self.heads, self.kv_heads, self.kv_heads]
+        joined = _operator("matmul")(x, _cast(self.qkv, x))
+        parts = tf.split(joined, [count * self.head_dim for count in counts], axis=-1)
+        q, k, v = (
+            tf.reshape(part, (batch, tokens, count, self.head_dim))
+            for part, count in zip(parts, counts, strict=True)
+        )
+        found, _ = _operator("attention")(q, k, v, self.causal)
+        merged = tf.reshape(found, (batch, tokens, self.heads * self.head_dim))
+        return _operator("matmul")(merged, _cast(self.out, x))
+
+
+class KerasGatedMLP(_SameShape):
+    """`matmul`, `silu_mul`, `matmul`: down(silu(gate(x)) · up(x)) with `units` in between."""
+
+    settings = ("units",)
+
+    def __init__(self, units: int, **named: Any) -> None:
+        super().__init__(**named)
+        self.units = units
+
+    def build(self, input_shape: Any) -> None:
+        """Kernels of gate and up together, and of down."""
+        hidden = input_shape[-1]
+        self.gate_up = self.weight("gate_up", hidden, 2 * self.units)
+        self.down = self.weight("down", self.units, hidden)
+
+    def call(self, x: Any) -> Any:
+        """`x` [..., hidden]. Raises ArgumentError."""
+        inner = _operator("silu_mul")(_operator("matmul")(x, _cast(self.gate_up, x)))
+        return _operator("matmul")(inner, _cast(self.down, x))
+
+
+class KerasExperts(_SameShape):
+    """A mixture of gated experts: `matmul` for the router, `moe_route`, `moe_experts`. Each token
+    goes to `top_k` of `experts` experts of `units`."""
+
+    settings = ("experts", "top_k", "units", "scoring")
+
+    def __init__(
+        self, experts: int, top_k: int, units: int, scoring: str = "softmax", **named: Any
+    ) -> None:
+        super().__init__(**named)
+        if not 1 <= top_k <= experts:
+            raise UsageError(f"top_k is {top_k} of {experts} experts")
+        self.experts, self.top_k, self.units, self.scoring = experts, top_k, units, scoring
+
+    def build(self, input_shape: Any) -> None:
+        """The router [hidden, experts], and the experts' weights as `moe_experts` has them."""
+        hidden = input_shape[-1]
+        self.router = self.weight("router", hidden, self.experts)
+        self.gate_up = self.weight("gate_up", self.experts, 2 * self.units, hidden)
+        self.down = self.weight("down", self.experts, hidden, self.units)
+
+    def call(self, x: Any) -> Any:
+        """`x` [..., hidden]. Raises ArgumentError."""
+        rows = tf.reshape(x, (-1, x.shape[-1]))
+        logits = _operator("matmul")(rows, _cast(self.router, x))
+        weights, chosen = _operator("moe_route")(logits, self.top_k, self.scoring)
+        products = (_cast(self.gate_up, x), _cast(self.down, x))
+        found = _operator("moe_experts")(rows, weights, chosen, *products)
+        return tf.reshape(found, x.shape)
+
+
+class KerasConvolution(keras.layers.Layer):
+    """`convolution` of channels-last inputs with one to three spatial dimensions. `kernel_size` and
+    `strides` have a number per dimension; `padding` is the rows and columns of zeros at each side.
+    """
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: tuple[int, ...],
+        strides: tuple[int, ...] = (),
+        padding: tuple[int, ...] = (),
+        activation: str = "none",
+        **named: Any,
+    ) -> None:
+        super().__init__(**named)
+        rank = len(kernel_size)
+        self.filters, self.kernel_size, self.activation_name = filters, kernel_size, activation
+        self.strides, self.padding = strides or (1,) * rank, padding or (0,) * rank
+        if not len(self.strides) == len(self.padding) == rank:
+            raise UsageError(f"strides and padding have a number for each of {rank} dimensions")
+
+    def build(self, input_shape: Any) -> None:
+        """The kernel [filters, channels, …] and the bias [filters]."""
+        shape = (self.filters, input_shape[-1], *self.kernel_size)
+        self.kernel = self.add_weight(shape=shape, initializer="glorot_uniform", name="kernel")
+        self.bias = self.add_weight(shape=(self.filters,), initializer="zeros", name="bias")
+
+    def call(self, x: Any) -> Any:
+        """`x` [batch, …, channels]. Raises ArgumentError."""
+        rank = len(self.kernel_size)
+        spatial = range(1, rank + 1)
+        found = _operator("convolution")(
+            tf.transpose(x, (0, rank + 1, *spatial)), _cast(self.kernel, x), _cast(self.bias, x),
+            list(self.strides), list(self.padding), [1] * rank, 1, self.activation_name,
+        )  # fmt: skip
+        return tf.transpose(found, (0, *(one + 1 for one in spatial), 1))
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        """[batch, …, filters]."""
+        sizes = zip(input_shape[1:-1], self.kernel_size, self.strides, self.padding, strict=True)
+        spatial = ((size + 2 * pad - kernel) // stride + 1 for size, kernel, stride, pad in sizes)
+        return (input_shape[0], *spatial, self.filters)
+
+    def get_config(self) -> dict[str, Any]:
+        """Arguments of the constructor."""
+        names = ("filters", "kernel_size", "strides", "padding")
+        own = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **own, "activation": self.activation_name}
+
+
+def _cast(weight: Any, x: Any) -> Any:
+    """A weight in the dtype of the input, as a tensor."""
+    return tf.cast(tf.convert_to_tensor(weight), x.dtype)
+
+
+LAYERS = (
+    KerasRMSNorm, KerasLayerNorm, KerasAttention, KerasGatedMLP, KerasExperts, KerasConvolution
+)  # fmt: skip
+
+__all__ = [
+    "LAYERS",
+    "KerasAttention",
+    "KerasConvolution",
+    "KerasExperts",
+    "KerasGatedMLP",
+    "KerasLayerNorm",
+    "KerasRMSNorm",
+]
