@@ -26,10 +26,15 @@ __WC_FN long long wall_clock64() { return (long long)__builtin_readsteadycounter
 
 template <typename T> __WC_FN T __ldg(const T *address) { return *address; }
 
+__WC_FN void abort() { __builtin_trap(); }
+#ifndef WAVECAST_PROGRAM
 // printf and assert need a host that listens: the first does nothing, the second traps.
 template <typename... Arguments> __WC_FN int printf(const char *, Arguments...) { return 0; }
-__WC_FN void abort() { __builtin_trap(); }
 __WC_FN void __assert_fail(const char *, const char *, unsigned, const char *) { __builtin_trap(); }
 __WC_FN void __assert_fail(const char *, const char *, int, const char *) { __builtin_trap(); }
+#endif
 
 #undef __WC_FN
+#ifdef WAVECAST_PROGRAM
+#include <wavecast/program.h>
+#endif
