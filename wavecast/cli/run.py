@@ -84,7 +84,7 @@ _Grid = tuple[int, int, int]
 @click.option("--gpus", type=count(1, 64), default=1, show_default=True, metavar="N",
               help="HIP program: the number of GPUs.")  # fmt: skip
 @click.option("--predict", is_flag=True,
-              help="HIP program: show predicted times of kernels, and give them to events.")  # fmt: skip
+              help="HIP program: predict kernels; events have these times.")  # fmt: skip
 @trace_options
 @check_options
 def command(

@@ -211,26 +211,34 @@ def _run(
             stages["llir"] = module
         if checked:
             stages["frame"] = private_arrays.frame_remarks(done.log)
-        linked = _link(tools, target, output, Path(folder), labels=program)
+        linked = _link(tools, target, output, Path(folder), program=program)
         if linked is not None:
             stages["hsaco"] = linked
         return stages, _dependencies(listed, source)
 
 
 def _link(
-    tools: Toolchain, target: str, assembly: Path, folder: Path, *, labels: bool
+    tools: Toolchain, target: str, assembly: Path, folder: Path, *, program: bool
 ) -> bytes | None:
-    """The code object, or None where there is no linker or it refuses. With `labels` its symbols
-    include those of constants without a name in the source, such as texts."""
+    """The code object, or None where there is no linker or it refuses.
+
+    That of a program is needed: raises CompileError where it cannot be linked. Its symbols include
+    those of constants without a name in the source, such as texts.
+    """
     if not tools.linker or not tools.own_headers:
         return None
     unlinked, linked = folder / "kernel.o", folder / "kernel.hsaco"
+    keep, kept = (("-Wa,-L",), ("--discard-none",)) if program else ((), ())
     assemble = ("-c", "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={target}")
-    keep, kept = (("-Wa,-L",), ("--discard-none",)) if labels else ((), ())
-    if process.run([*tools.compiler, *assemble, *keep, assembly, "-o", unlinked]).status:
-        return None
-    if process.run([*tools.linker, "-shared", *kept, unlinked, "-o", linked]).status:
-        return None
+    for command in (
+        [*tools.compiler, *assemble, *keep, assembly, "-o", unlinked],
+        [*tools.linker, "-shared", *kept, unlinked, "-o", linked],
+    ):
+        done = process.run(command)
+        if done.status and program:
+            raise compile_error(done.log, done.status, tools)
+        if done.status:
+            return None
     return linked.read_bytes()
 
 

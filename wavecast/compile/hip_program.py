@@ -54,7 +54,7 @@ def compile_object(
         own = toolchain.of_programs(tools).arguments
         host = ("-x", "hip", "--cuda-host-only", f"--offload-arch={target}", "-O3", "-std=c++17")
         command = [
-            *tools.compiler, *host, "-fuse-cuid=none", "-fPIC", *own, *flags, *options,
+            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *own, *flags, *options,
             "-c", source, "-o", output,
         ]  # fmt: skip
         done = process.run(command)

@@ -1,6 +1,7 @@
 // One program for all tests: `features NAME` uses one part of HIP, prints what was wrong with
 // its line, and exits with 0 if nothing was.
 #include <hip/hip_runtime.h>
+#include <hip/hip_complex.h>
 #include <hip/hip_cooperative_groups.h>
 #include <assert.h>
 #include <stdio.h>
@@ -57,6 +58,28 @@ __global__ void allocating(int **out) {
     int *made = (int *)malloc(sizeof(int));
     *made = threadIdx.x;
     out[threadIdx.x] = made;
+}
+
+__global__ void intrinsics(float *f, double *d, int *n, unsigned long long *m, int4 *v) {
+    int i = threadIdx.x;
+    f[0] = __fadd_rd(1.0f, 1e-20f), f[1] = __fadd_ru(1.0f, 1e-20f), f[2] = __int2float_rz(-16777217);
+    d[0] = __ddiv_rd(1.0, 3.0), d[1] = __ddiv_ru(1.0, 3.0), d[2] = __ddiv_rz(-1.0, 3.0);
+    hipFloatComplex z = hipCmulf(make_hipFloatComplex(1, 2), make_hipFloatComplex(3, 4));
+    f[3] = hipCrealf(z), f[4] = hipCimagf(z);
+    n[0] = __syncthreads_count(i < 70), n[1] = __syncthreads_and(i < 128);
+    n[2] = __syncthreads_or(i > 127), n[3] = __double2int_rd(-1.5), n[4] = __double2int_rn(2.5);
+    unsigned long long same = __match_any(i % 3);
+    if (i == 1) m[0] = same, m[1] = __umul64hi(~0ull, 16);
+    if (i < 64 && i % 2) {
+        auto odd = cooperative_groups::coalesced_threads();
+        if (i == 63) n[5] = odd.thread_rank(), n[6] = odd.size();
+        int from = odd.shfl(i, 3);
+        if (i == 63) n[7] = from;
+    }
+    if (i == 0) {
+        *v *= 3, *v <<= 1, ++*v;
+        n[8] = atomicCAS_system(&n[9], 0, 5);
+    }
 }
 
 static int memory() {
@@ -238,6 +261,30 @@ static int launches() {
     return 0;
 }
 
+static int device_functions() {
+    float *f;
+    double *d;
+    int *n;
+    unsigned long long *m;
+    int4 *v;
+    OK(hipMallocManaged(&f, 64));
+    OK(hipMallocManaged(&d, 64));
+    OK(hipMallocManaged(&n, 64));
+    OK(hipMallocManaged(&m, 64));
+    OK(hipMallocManaged(&v, 16));
+    *v = make_int4(1, 2, 3, 4);
+    n[9] = 0;
+    intrinsics<<<1, 128>>>(f, d, n, m, v);
+    NEED(f[0] == 1.0f && f[1] > 1.0f && f[1] < 1.000001f && f[2] == -16777216.0f);
+    NEED(d[0] < d[1] && d[1] - d[0] < 1e-16 && d[2] == -d[0]);
+    NEED(f[3] == -5 && f[4] == 10);
+    NEED(n[0] == 70 && n[1] == 1 && n[2] == 0 && n[3] == -2 && n[4] == 2);
+    NEED(m[0] == 0x2492492492492492ull && m[1] == 15);
+    NEED(n[5] == 31 && n[6] == 32 && n[7] == 7);
+    NEED(v->x == 7 && v->w == 25 && n[8] == 0 && n[9] == 5);
+    return 0;
+}
+
 static int devices() {
     int count, device, value, can;
     OK(hipGetDeviceCount(&count));
@@ -276,6 +323,7 @@ int main(int argc, char **argv) {
     if (!strcmp(name, "symbols")) return symbols();
     if (!strcmp(name, "streams")) return streams();
     if (!strcmp(name, "launches")) return launches();
+    if (!strcmp(name, "device_functions")) return device_functions();
     if (!strcmp(name, "devices")) return devices();
     if (!strcmp(name, "nothing")) return 3;
     OK(hipMalloc(&x, 4096));

@@ -39,7 +39,9 @@ def ran(
     return ended.value.code, out, err
 
 
-@pytest.mark.parametrize("name", ["memory", "copies", "symbols", "streams", "launches"])
+@pytest.mark.parametrize(
+    "name", ["memory", "copies", "symbols", "streams", "launches", "device_functions"]
+)
 def test_a_part_of_the_api_does_what_hip_does(
     program: Path, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
