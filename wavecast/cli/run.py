@@ -179,13 +179,16 @@ def _run_program(
     from wavecast.pipeline.hip_programs import run_program
     from wavecast.report import hip_programs
 
-    ended = run_program(path, arguments, options, program)
+    done = run_program(path, arguments, options, program)
     if program.predict:
         console = streams.console(stream=sys.stderr, highlight=False)
-        hip_programs.render(ended.kernels, console)
-    if not ended.connected:
+        hip_programs.render(done.kernels, console)
+    if done.ended.signal:
+        click.echo(f"wavecast: {path} ended by {done.ended.signal_name}", err=True)
+        return 128 + done.ended.signal
+    if not done.connected:
         click.echo("wavecast: the program made no call of HIP", err=True)
-    return ended.code
+    return done.ended.code
 
 
 def _plan(

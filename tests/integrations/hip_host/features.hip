@@ -285,6 +285,34 @@ static int device_functions() {
     return 0;
 }
 
+static int modules(const char *path) {
+    hipModule_t module;
+    hipFunction_t function;
+    float *x;
+    int n = 100;
+    OK(hipModuleLoad(&module, path));
+    OK(hipModuleGetFunction(&function, module, "twice"));
+    NEED(hipModuleGetFunction(&function, module, "thrice") == hipErrorNotFound);
+    OK(hipModuleGetFunction(&function, module, "twice"));
+    OK(hipMallocManaged(&x, 400));
+    x[99] = 4;
+    void *arguments[] = {&x, &n};
+    OK(hipModuleLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, 0, arguments, nullptr));
+    NEED(x[99] == 8);
+    struct {
+        float *x;
+        int n;
+    } packed = {x, n};
+    size_t bytes = sizeof packed;
+    void *extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &packed, HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     HIP_LAUNCH_PARAM_END};
+    OK(hipModuleLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, 0, nullptr, extra));
+    NEED(x[99] == 16);
+    OK(hipModuleUnload(module));
+    NEED(hipModuleLoad(&module, "/nowhere.hsaco") == hipErrorFileNotFound);
+    return 0;
+}
+
 static int devices() {
     int count, device, value, can;
     OK(hipGetDeviceCount(&count));
@@ -325,7 +353,9 @@ int main(int argc, char **argv) {
     if (!strcmp(name, "launches")) return launches();
     if (!strcmp(name, "device_functions")) return device_functions();
     if (!strcmp(name, "devices")) return devices();
+    if (!strcmp(name, "modules")) return modules(argv[2]);
     if (!strcmp(name, "nothing")) return 3;
+    if (!strcmp(name, "crash")) return *(volatile int *)8;
     OK(hipMalloc(&x, 4096));
     if (!strcmp(name, "printing")) printing<<<1, 64>>>(2);
     if (!strcmp(name, "failing")) failing<<<1, 1>>>(x);

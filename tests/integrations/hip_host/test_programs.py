@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from wavecast.cli.main import run as run_command
+from wavecast.compile import hip
 from wavecast.compile.toolchain import find
 from wavecast.errors import MissingTool
 from wavecast.pipeline import hip_programs
@@ -29,11 +30,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(
-    program: Path, capfd: pytest.CaptureFixture[str], name: str, *options: str
+    program: Path, capfd: pytest.CaptureFixture[str], name: str, *options: str, argument: str = ""
 ) -> tuple[int, str, str]:
     """Exit code and output of `wavecast run` for one part of the program."""
     with pytest.raises(SystemExit) as ended:
-        run_command(["run", str(program), "--threads", "1", *options, "--", name])
+        run_command(["run", str(program), "--threads", "1", *options, "--", name, argument])
     out, err = capfd.readouterr()
     assert isinstance(ended.value.code, int)
     return ended.value.code, out, err
@@ -90,6 +91,27 @@ def test_an_unsupported_call_is_named(program: Path, capfd: pytest.CaptureFixtur
 
 def test_exit_codes_are_the_programs(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert ran(program, capfd, "nothing") == (3, "", "")
+
+
+def test_a_crash_is_named(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, err = ran(program, capfd, "crash")
+    assert (code, err) == (139, f"wavecast: {program} ended by SIGSEGV\n")
+
+
+def test_code_objects_are_loaded_as_modules(
+    program: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    text = """extern "C" __global__ void twice(float *x, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) x[i] *= 2;
+    }"""
+    (code,) = hip.compile(text, "gfx942")
+    binary = code.stages["hsaco"]
+    assert isinstance(binary, bytes)
+    path = tmp_path / "twice.hsaco"
+    path.write_bytes(binary)
+    status, out, err = ran(program, capfd, "modules", argument=str(path))
+    assert (status, err) == (0, ""), out
 
 
 def test_checks_report_races_with_their_lines(

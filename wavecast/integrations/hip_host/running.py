@@ -19,6 +19,7 @@ from wavecast.integrations.hip_host.arena import Arena
 from wavecast.integrations.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.integrations.hip_host.library import runtime_folder
 from wavecast.integrations.hip_host.session import Session
+from wavecast.processes import Ended
 
 SOCKET: Final = "WAVECAST_HIP_SOCKET"
 _BUSY: Final = b"B"
@@ -27,10 +28,9 @@ _ACCEPTED: Final = b"A"
 
 @dataclass(frozen=True, slots=True)
 class ProgramExit:
-    """How a program ended: its exit code, 128 and the signal's number where a signal ended it, and
-    what it launched."""
+    """How a program ended, what it launched, and whether it used HIP at all."""
 
-    code: int
+    ended: Ended
     kernels: tuple[LaunchedKernel, ...]
     connected: bool
 
@@ -72,10 +72,10 @@ class ProgramRun:
                 with socket.socket(socket.AF_UNIX) as listener:
                     listener.bind(str(path))
                     listener.listen()
-                    code = _run(command, _environment(library, path), listener, serve)
+                    ended = _run(command, _environment(library, path), listener, serve)
         finally:
             arena.close()
-        return ProgramExit(code, tuple(launcher.kernels.values()), connected)
+        return ProgramExit(ended, tuple(launcher.kernels.values()), connected)
 
 
 def _environment(library: Path, path: Path) -> dict[str, str]:
@@ -88,27 +88,27 @@ def _run(
     environment: Mapping[str, str],
     listener: socket.socket,
     serve: Callable[[socket.socket], None],
-) -> int:
+) -> Ended:
     """Start the program and answer its processes, one at a time, until it ends."""
     try:
         program = processes.start(command, environment)
     except OSError as error:
         raise InputError(f"cannot run {command[0]}: {error.strerror or error}") from error
-    ended = os.pidfd_open(program.pid)
+    end = os.pidfd_open(program.pid)
     try:
         with selectors.DefaultSelector() as selector:
-            selector.register(ended, selectors.EVENT_READ)
+            selector.register(end, selectors.EVENT_READ)
             selector.register(listener, selectors.EVENT_READ)
-            while not any(key.fd == ended for key, _ in selector.select()):
+            while not any(key.fd == end for key, _ in selector.select()):
                 connection, _ = listener.accept()
                 with connection:
                     _refusing(listener, connection, serve)
     finally:
-        os.close(ended)
+        os.close(end)
         if program.poll() is None:
             program.kill()
         status = program.wait()
-    return status if status >= 0 else 128 - status
+    return Ended(code=status) if status >= 0 else Ended(signal=-status)
 
 
 def _refusing(
