@@ -18,7 +18,7 @@ from wavecast.errors import InputError
 from wavecast.integrations.hip_host.arena import Arena
 from wavecast.integrations.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.integrations.hip_host.library import runtime_folder
-from wavecast.integrations.hip_host.session import Session
+from wavecast.integrations.hip_host.session import ProgramSession
 from wavecast.processes import Ended
 
 SOCKET: Final = "WAVECAST_HIP_SOCKET"
@@ -64,7 +64,7 @@ class ProgramRun:
             launcher.allocations = []
             files = (arena.file,)
             socket.send_fds(connection, [_ACCEPTED], files)
-            Session(connection, self.device, self.devices, arena, launcher).serve()
+            ProgramSession(connection, self.device, self.devices, arena, launcher).serve()
 
         try:
             with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:

@@ -33,7 +33,7 @@ class Disconnected(Exception):
 
 
 @dataclass
-class Session:
+class ProgramSession:
     """One process that uses HIP, from its first call to its end."""
 
     connection: socket.socket
@@ -118,4 +118,4 @@ class Session:
         return b""
 
 
-__all__ = ["Session"]
+__all__ = ["ProgramSession"]
