@@ -112,6 +112,15 @@ def run(
         return Finished(status, _content(out), log, exceeded if status or late else "")
 
 
+def start(
+    command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a program that has this process's terminal, and ends when this process does. Raises
+    OSError when it cannot start."""
+    parent = os.getpid()
+    return subprocess.Popen(command, env=environment, preexec_fn=lambda: _die_with(parent))
+
+
 def limit(process: int, limits: ProcessLimits) -> None:
     """Apply limits to another process (Linux prlimit(2)), from its start on. Processes that it
     starts have the same."""
@@ -350,6 +359,7 @@ __all__ = [
     "limit_self",
     "poll",
     "run",
+    "start",
     "started",
     "wait",
     "without_huge_pages",

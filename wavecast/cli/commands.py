@@ -17,7 +17,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "run": (
         "wavecast.cli.run",
-        "Run a script and execute its Triton kernels on the CPU.",
+        "Run a script or HIP program and execute its kernels on the CPU.",
+    ),
+    "hipcc": (
+        "wavecast.cli.hipcc",
+        "Compile and link HIP programs like hipcc, without ROCm.",
     ),
     "tune": (
         "wavecast.cli.tune",

@@ -16,6 +16,7 @@ from wavecast.cli.types import PROCESSES, Dimensions, NumberRange, RegexParam, c
 
 if TYPE_CHECKING:
     from wavecast.pipeline.execution import RunOptions
+    from wavecast.pipeline.hip_programs import ProgramOptions
     from wavecast.pipeline.plan import Plan
 
 DEFAULT_ARCH = "gfx942"
@@ -38,6 +39,10 @@ _Grid = tuple[int, int, int]
     --arg output=f32[1]:zeros --arg quads=2048 --expect output=33550336
 
     wavecast run k.hsaco --args k.toml
+
+    wavecast run nbody.hip --predict -- 1024
+
+    wavecast run ./program --gpus 2
 
     wavecast run test_matmul.py --trace trace.json --perfetto waves.json
 
@@ -76,6 +81,10 @@ _Grid = tuple[int, int, int]
               help="Code: write an array to a .npy file after the launch.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
+@click.option("--gpus", type=count(1, 64), default=1, show_default=True, metavar="N",
+              help="HIP program: the number of GPUs.")  # fmt: skip
+@click.option("--predict", is_flag=True,
+              help="HIP program: predict kernels; events have these times.")  # fmt: skip
 @trace_options
 @check_options
 def command(
@@ -96,19 +105,23 @@ def command(
     atol: float | None,
     save: tuple[str, ...],
     compiler_option: tuple[str, ...],
+    gpus: int,
+    predict: bool,
     tracing: Tracing,
     checking: Checking,
 ) -> int:
     """Execute kernels for an AMD GPU on this machine's processor.
 
-    PATH is a Python script, HIP file, assembly or code object. The Triton kernels of a script are
-    executed where it launches them; its output, checks and exit code do not change, and arguments
-    after -- go to it. A crash of the script is reported with its line. Of other files one kernel
-    is launched with the arguments given here. Times of triton.testing are predictions for the GPU.
-    docs/run.md describes arguments.
+    PATH is a Python script, HIP program, HIP file, assembly or code object. The Triton kernels of a
+    script are executed where it launches them; its output, checks and exit code do not change, and
+    arguments after -- go to it. A crash of the script is reported with its line. So is a HIP
+    program run, built from source that has a main or as an executable (docs/hip.md). Of other
+    files one kernel is launched with the arguments given here. Times of triton.testing are
+    predictions for the GPU. docs/run.md describes arguments.
     """
     from wavecast.errors import InputError, UsageError
     from wavecast.pipeline.execution import RunOptions
+    from wavecast.pipeline.hip_programs import ProgramOptions, is_program
     from wavecast.pipeline.plan import Plan
 
     if not path.exists():
@@ -123,6 +136,11 @@ def command(
             return ended
         with tracing.written(), checking.shown():
             return checking.code(_run_script(path, script_args, kernels, options))
+    launches = stated != Plan() or arguments or plan_file or expect or save
+    if not launches and not kernels and is_program(path):
+        program = ProgramOptions(gpus, compiler_option, predict)
+        with tracing.written(), checking.shown():
+            return checking.code(_run_program(path, script_args, options, program))
     if script_args or kernels:
         raise UsageError(
             f"{path} is not a script; {' '.join(script_args) or '-k'} needs one",
@@ -153,6 +171,24 @@ def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options:
     elif not ended.executed:
         click.echo("wavecast: the script launched no Triton kernel", err=True)
     return ended.code
+
+
+def _run_program(
+    path: Path, arguments: tuple[str, ...], options: RunOptions, program: ProgramOptions
+) -> int:
+    from wavecast.pipeline.hip_programs import run_program
+    from wavecast.report import hip_programs
+
+    done = run_program(path, arguments, options, program)
+    if program.predict:
+        console = streams.console(stream=sys.stderr, highlight=False)
+        hip_programs.render(done.kernels, console)
+    if done.ended.signal:
+        click.echo(f"wavecast: {path} ended by {done.ended.signal_name}", err=True)
+        return 128 + done.ended.signal
+    if not done.connected:
+        click.echo("wavecast: the program made no call of HIP", err=True)
+    return done.ended.code
 
 
 def _plan(

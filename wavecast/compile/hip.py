@@ -32,25 +32,31 @@ _COMMON = ("-x", "hip", "--cuda-device-only", "-S", "-gline-tables-only", "-fuse
 a temporary folder in it: the same source gives the same code."""
 
 
+class NoKernel(InputError):
+    """A HIP file without a kernel."""
+
+
 def compile_file(
     path: str | Path,
     target: str,
     flags: Sequence[str] = (),
     *,
     checked: bool = False,
+    program: bool = False,
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """Compile the device code of a HIP file for one AMD target.
 
     `flags` go to the compiler (`-D`, `-I`, `-std=`, `-O2`, `-mwavefrontsize64` …); the default is
     `-O3 -std=c++17`. `checked` code keeps private arrays in scratch (`private_arrays.OPTIONS`), and
-    has its stack frames as the stage `frame`. Raises CompileError with the line of the first error
-    and the whole log, InputError when the file has no kernel, MissingTool where there is no
-    compiler.
+    has its stack frames as the stage `frame`. Code of a `program` can print and allocate. Raises
+    CompileError with the line of the first error and the whole log, NoKernel when the file has
+    none, MissingTool where there is no compiler.
     """
     source = Path(path)
     text = files.read(source).decode("utf-8", "replace")
-    return _compile(text, target, tuple(flags), source, cache or DiskCache(), checked=checked)
+    store = cache or DiskCache()
+    return _compile(text, target, tuple(flags), source, store, checked=checked, program=program)
 
 
 def compile(
@@ -94,6 +100,7 @@ def _compile(
     named: str = "",
     *,
     checked: bool,
+    program: bool = False,
 ) -> list[CodeObject]:
     """Compile `source`; with `named`, it is a temporary copy of a file of that name."""
     isa_target(target)
@@ -101,6 +108,8 @@ def _compile(
         if flag.split("=", 1)[0] in _OURS_TO_SET:
             raise UsageError(f"compiler flag {flag} cannot be given: wavecast sets it itself")
     tools = toolchain.find(target)
+    if program:
+        tools = toolchain.of_programs(tools)
     shown = named or str(source)
     signed = toolchain.version(tools.compiler)
     folder_key = "" if named else str(source.absolute())
@@ -112,27 +121,62 @@ def _compile(
     if stages is None:
         hide = (f"-ffile-prefix-map={source.parent}/=", "-fdebug-compilation-dir=.")
         stages, dependencies = _run(
-            tools, target, flags + hide if named else flags, source, checked=checked
+            tools,
+            target,
+            flags + hide if named else flags,
+            source,
+            checked=checked,
+            program=program,
         )
         cache.put(entry, {"stages": stages, "dependencies": dependencies})
-    descriptors = descriptors_from_assembly(_text(stages["amdgcn"]), target)
-    if not descriptors:
-        raise InputError(f"{shown}: no __global__ function in it")
+    found = _codes(stages, target, shown, text, f"{tools.name}: {signed}", " ".join(flags))
+    if not found:
+        raise NoKernel(f"{shown}: no __global__ function in it")
+    binary = stages.get("hsaco")
+    if program and isinstance(binary, bytes):
+        made = (target, shown, text, found[0].compiler, " ".join(flags))
+        cache.put(_linked_key(binary), {"stages": stages, "made": made})
+    return found
+
+
+def compiled_program(binary: bytes, cache: DiskCache | None = None) -> list[CodeObject]:
+    """The kernels of a code object that was compiled here for a program, with their assembly and
+    source; empty for another one."""
+    value: Any = (cache or DiskCache()).get(_linked_key(binary))
+    if not isinstance(value, dict) or value.keys() != {"stages", "made"}:
+        return []
+    return _codes(value["stages"], *value["made"])
+
+
+def _linked_key(binary: bytes) -> str:
+    return key("hip", _FORMAT, "linked", binary)
+
+
+def _codes(
+    stages: dict[str, str | bytes], target: str, shown: str, text: str, compiler: str, flags: str
+) -> list[CodeObject]:
+    """The kernels of one compilation."""
     found = code_objects(
-        descriptors,
+        descriptors_from_assembly(_text(stages["amdgcn"]), target),
         target=target,
         origin="hip",
         stages=stages,
         source=shown,
         source_text=text,
-        compiler=f"{tools.name}: {signed}",
-        options={"flags": " ".join(flags)} if flags else {},
+        compiler=compiler,
+        options={"flags": flags} if flags else {},
     )
     return [_named(code, signatures(text)) for code in found]
 
 
 def _run(
-    tools: Toolchain, target: str, flags: tuple[str, ...], source: Path, *, checked: bool
+    tools: Toolchain,
+    target: str,
+    flags: tuple[str, ...],
+    source: Path,
+    *,
+    checked: bool,
+    program: bool,
 ) -> tuple[dict[str, str | bytes], dict[str, str]]:
     """(stages, digest of every file that was read) of one compilation."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
@@ -160,33 +204,46 @@ def _run(
         ]
         done = process.run(command)
         if done.status or not output.is_file():
-            raise _compile_error(done.log, done.status, tools)
+            raise compile_error(done.log, done.status, tools)
         stages: dict[str, str | bytes] = {"amdgcn": output.read_text(encoding="utf-8")}
         module = lds_arrays.dumped(done.log)
         if module:
             stages["llir"] = module
         if checked:
             stages["frame"] = private_arrays.frame_remarks(done.log)
-        linked = _link(tools, target, output, Path(folder))
+        linked = _link(tools, target, output, Path(folder), program=program)
         if linked is not None:
             stages["hsaco"] = linked
         return stages, _dependencies(listed, source)
 
 
-def _link(tools: Toolchain, target: str, assembly: Path, folder: Path) -> bytes | None:
-    """The code object, or None where there is no linker or it refuses."""
+def _link(
+    tools: Toolchain, target: str, assembly: Path, folder: Path, *, program: bool
+) -> bytes | None:
+    """The code object, or None where there is no linker or it refuses.
+
+    That of a program is needed: raises CompileError where it cannot be linked. Its symbols include
+    those of constants without a name in the source, such as texts.
+    """
     if not tools.linker or not tools.own_headers:
         return None
     unlinked, linked = folder / "kernel.o", folder / "kernel.hsaco"
+    keep, kept = (("-Wa,-L",), ("--discard-none",)) if program else ((), ())
     assemble = ("-c", "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={target}")
-    if process.run([*tools.compiler, *assemble, assembly, "-o", unlinked]).status:
-        return None
-    if process.run([*tools.linker, "-shared", unlinked, "-o", linked]).status:
-        return None
+    for command in (
+        [*tools.compiler, *assemble, *keep, assembly, "-o", unlinked],
+        [*tools.linker, "-shared", *kept, unlinked, "-o", linked],
+    ):
+        done = process.run(command)
+        if done.status and program:
+            raise compile_error(done.log, done.status, tools)
+        if done.status:
+            return None
     return linked.read_bytes()
 
 
-def _compile_error(log: str, status: int, tools: Toolchain) -> CompileError:
+def compile_error(log: str, status: int, tools: Toolchain) -> CompileError:
+    """The first error in what a compiler printed, with a hint where a header is missing."""
     first = _ERROR.search(log)
     if first is None:
         lines = [line for line in log.strip().splitlines() if "error" in line]

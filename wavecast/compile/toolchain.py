@@ -13,7 +13,7 @@ import os
 import platform
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,10 @@ from wavecast.errors import MissingTool
 VARIABLE: Final = "WAVECAST_HIPCC"
 INCLUDE: Final = Path(__file__).parent / "include"
 OLDEST_CLANG: Final = 19
+GLIBC_MINOR: Final = 31
+"""The version of glibc, 2.31, that zig builds programs for where nothing says which."""
+PROGRAM: Final = "WAVECAST_PROGRAM"
+"""Defined where device code is part of a program, whose runtime prints what kernels print."""
 _CLANGS: Final = tuple(f"clang-{number}" for number in range(40, OLDEST_CLANG - 1, -1))
 
 _LIBCXX_DEFINES: Final = (
@@ -33,7 +37,6 @@ _LIBCXX_DEFINES: Final = (
     "_LIBCPP_HAS_THREADS=1",
     "_LIBCPP_HAS_MONOTONIC_CLOCK=1",
     "_LIBCPP_HAS_TERMINAL=1",
-    "_LIBCPP_HAS_MUSL_LIBC=1",
     "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=0",
     "_LIBCPP_HAS_NO_VENDOR_AVAILABILITY_ANNOTATIONS",  # the same in libc++ 19, of zig 0.14
     "_LIBCPP_HAS_FILESYSTEM=1",
@@ -65,8 +68,18 @@ class Toolchain:
     own_headers: bool
     arguments: tuple[str, ...]
     """Arguments of every device compilation: headers and what they need defined."""
+    host: tuple[str, ...] = ()
+    """Arguments of host compilations of whole programs: headers and what they need defined."""
     library: Path | None = None
     """AMD's device library where it is to be linked (`device_library`)."""
+
+
+def of_programs(tools: Toolchain) -> Toolchain:
+    """The same compiler for the device code of a whole program, which must see the headers that
+    its host code sees."""
+    shared = tools.host or tools.arguments
+    own = tuple(tools.arguments[: tools.arguments.index("-nostdinc")]) if tools.host else ()
+    return replace(tools, arguments=(f"-D{PROGRAM}", *own, *shared))
 
 
 def find(target: str = "") -> Toolchain:
@@ -143,25 +156,39 @@ def _zig_program() -> Path | None:
 
 
 def _zig(zig: Path) -> Toolchain:
-    library = zig.parent / "lib"
     machine = platform.machine()
+    musl = (f"{machine}-linux-musl", "generic-musl")
+    short = machine.replace("x86_64", "x86")
+    glibc = (f"{machine}-linux-gnu", f"{short}-linux-gnu", "generic-glibc")
+    program = str(zig)
+    own = _with_own_headers(
+        "ziglang",
+        (program, "clang"),
+        (program, "ld.lld"),
+        _zig_headers(zig, musl, "_LIBCPP_HAS_MUSL_LIBC=1"),
+    )
+    host = _zig_headers(zig, glibc, "_LIBCPP_HAS_MUSL_LIBC=0", f"__GLIBC_MINOR__={GLIBC_MINOR}")
+    return replace(own, host=("-target", zig_target(), *host))
+
+
+def zig_target() -> str:
+    """What zig calls this machine with glibc, which whole programs are built for."""
+    return f"{platform.machine()}-linux-gnu"
+
+
+def _zig_headers(zig: Path, libc: Sequence[str], *definitions: str) -> list[str]:
+    library, machine = zig.parent / "lib", platform.machine()
+    names = [*libc, f"{machine.replace('x86_64', 'x86')}-linux-any", "any-linux-any"]
     folders = [
-        library / "libcxx" / "include",
-        library / "libcxxabi" / "include",
+        *(library / name / "include" for name in ("libcxx", "libcxxabi")),
         library / "include",
-        library / "libc" / "include" / f"{machine}-linux-musl",
-        library / "libc" / "include" / "generic-musl",
-        library / "libc" / "include" / f"{machine.replace('x86_64', 'x86')}-linux-any",
-        library / "libc" / "include" / "any-linux-any",
+        *(library / "libc" / "include" / name for name in names),
     ]
     arguments = ["-nostdinc", "-nostdinc++"]
     for folder in folders:
         if folder.is_dir():
             arguments += ["-isystem", str(folder)]
-    arguments += [f"-D{definition}" for definition in _LIBCXX_DEFINES]
-    program = str(zig)
-    linker = (program, "ld.lld")
-    return _with_own_headers("ziglang", (program, "clang"), linker, arguments)
+    return arguments + [f"-D{definition}" for definition in (*_LIBCXX_DEFINES, *definitions)]
 
 
 def _clang(clang: str) -> Toolchain:
@@ -177,4 +204,5 @@ def _with_own_headers(
     own = ("-nogpuinc", "-nogpulib", "-isystem", str(INCLUDE))
     implied = ("-include", str(INCLUDE / "hip" / "hip_runtime.h"))
     math = (f"-D{device_library.MACRO}",) if library else ()
-    return Toolchain(name, compiler, linker, True, (*own, *implied, *math, *arguments), library)
+    flags = (*own, *implied, *math, *arguments)
+    return Toolchain(name, compiler, linker, True, flags, library=library)

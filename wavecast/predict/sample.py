@@ -13,7 +13,8 @@ from typing import Final, Protocol
 import numpy as np
 
 from wavecast.arch import Device
-from wavecast.compile.codeobject import Launch
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.trace.logs import Reduce
@@ -275,4 +276,9 @@ def _emulator(digest: str) -> Emulator:
     return Emulator(1, TraceMode(memory=False, streams=1))
 
 
-__all__ = ["Sample", "sample"]
+def translated(code: CodeObject) -> NativeKernel:
+    """The native code that samples of a kernel execute. Raises as `Emulator.translate`."""
+    return _emulator(code.digest).translate(code)
+
+
+__all__ = ["Sample", "sample", "translated"]

@@ -35,6 +35,11 @@ __WC_HD __hip_bfloat162 __bfloat162bfloat162(__hip_bfloat16 x) { return {x, x}; 
 __WC_HD __hip_bfloat162 __floats2bfloat162_rn(float x, float y) {
     return {(__hip_bfloat16)x, (__hip_bfloat16)y};
 }
+__WC_HD __hip_bfloat162 make_bfloat162(__hip_bfloat16 x, __hip_bfloat16 y) { return {x, y}; }
+__WC_HD __hip_bfloat162 __float2bfloat162_rn(float x) {
+    return {(__hip_bfloat16)x, (__hip_bfloat16)x};
+}
+__WC_FN int __bfloat162int_rn(__hip_bfloat16 x) { return (int)__builtin_rintf((float)x); }
 __WC_HD __hip_bfloat162 __float22bfloat162_rn(float2 v) {
     return {(__hip_bfloat16)v.x, (__hip_bfloat16)v.y};
 }

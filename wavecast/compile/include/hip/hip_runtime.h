@@ -9,6 +9,7 @@
 #include <wavecast/index.h>
 #include <wavecast/integer.h>
 #include <wavecast/math.h>
+#include <wavecast/rounding.h>
 #include <wavecast/cross_lane.h>
 #include <wavecast/sync.h>
 #include <wavecast/atomics.h>

@@ -54,10 +54,10 @@ template <typename T> struct alignas(4 * sizeof(T)) HIP_vector_type<T, 4> {
         for (int i = 0; i < N; ++i) a.data[i] = static_cast<T>(a.data[i] op b.data[i]);            \
         return a;                                                                                  \
     }                                                                                              \
-    template <typename T, int N>                                                                   \
+    template <typename T, int N, typename U>                                                       \
     __host__ __device__ __wc_inline HIP_vector_type<T, N> &operator op##=(                         \
-        HIP_vector_type<T, N> &a, T b) {                                                           \
-        for (int i = 0; i < N; ++i) a.data[i] = static_cast<T>(a.data[i] op b);                    \
+        HIP_vector_type<T, N> &a, U b) {                                                           \
+        for (int i = 0; i < N; ++i) a.data[i] = static_cast<T>(a.data[i] op static_cast<T>(b));    \
         return a;                                                                                  \
     }                                                                                              \
     template <typename T, int N>                                                                   \
@@ -82,12 +82,28 @@ __WC_VECTOR_OPERATOR(/)
 __WC_VECTOR_OPERATOR(&)
 __WC_VECTOR_OPERATOR(|)
 __WC_VECTOR_OPERATOR(^)
+__WC_VECTOR_OPERATOR(%)
+__WC_VECTOR_OPERATOR(<<)
+__WC_VECTOR_OPERATOR(>>)
 #undef __WC_VECTOR_OPERATOR
 
 template <typename T, int N>
 __host__ __device__ __wc_inline HIP_vector_type<T, N> operator-(HIP_vector_type<T, N> a) {
     for (int i = 0; i < N; ++i) a.data[i] = -a.data[i];
     return a;
+}
+template <typename T, int N>
+__host__ __device__ __wc_inline HIP_vector_type<T, N> operator~(HIP_vector_type<T, N> a) {
+    for (int i = 0; i < N; ++i) a.data[i] = static_cast<T>(~a.data[i]);
+    return a;
+}
+template <typename T, int N>
+__host__ __device__ __wc_inline HIP_vector_type<T, N> &operator++(HIP_vector_type<T, N> &a) {
+    return a += HIP_vector_type<T, N>(T(1));
+}
+template <typename T, int N>
+__host__ __device__ __wc_inline HIP_vector_type<T, N> &operator--(HIP_vector_type<T, N> &a) {
+    return a -= HIP_vector_type<T, N>(T(1));
 }
 template <typename T, int N>
 __host__ __device__ __wc_inline bool operator==(const HIP_vector_type<T, N> &a,

@@ -34,17 +34,23 @@ __WC_FETCH(atomicXor, __hip_atomic_fetch_xor)
 __WC_FETCH(atomicExch, __hip_atomic_exchange)
 #undef __WC_FETCH
 
-template <typename T> __WC_FN T atomicCAS(T *p, __wc_value<T> expected, __wc_value<T> desired) {
-    __hip_atomic_compare_exchange_strong(p, &expected, desired, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
-                                         __HIP_MEMORY_SCOPE_AGENT);
-    return expected;
-}
-__WC_FN unsigned atomicInc(unsigned *p, unsigned limit) {
-    return __builtin_amdgcn_atomic_inc32(p, limit, __ATOMIC_RELAXED, "agent");
-}
-__WC_FN unsigned atomicDec(unsigned *p, unsigned limit) {
-    return __builtin_amdgcn_atomic_dec32(p, limit, __ATOMIC_RELAXED, "agent");
-}
+#define __WC_SCOPED(suffix, hip_scope, scope)                                                      \
+    template <typename T>                                                                          \
+    __WC_FN T atomicCAS##suffix(T *p, __wc_value<T> expected, __wc_value<T> desired) {             \
+        __hip_atomic_compare_exchange_strong(p, &expected, desired, __ATOMIC_RELAXED,              \
+                                             __ATOMIC_RELAXED, hip_scope);                         \
+        return expected;                                                                           \
+    }                                                                                              \
+    __WC_FN unsigned atomicInc##suffix(unsigned *p, unsigned limit) {                              \
+        return __builtin_amdgcn_atomic_inc32(p, limit, __ATOMIC_RELAXED, scope);                   \
+    }                                                                                              \
+    __WC_FN unsigned atomicDec##suffix(unsigned *p, unsigned limit) {                              \
+        return __builtin_amdgcn_atomic_dec32(p, limit, __ATOMIC_RELAXED, scope);                   \
+    }
+__WC_SCOPED(, __HIP_MEMORY_SCOPE_AGENT, "agent")
+__WC_SCOPED(_system, __HIP_MEMORY_SCOPE_SYSTEM, "")
+__WC_SCOPED(_block, __HIP_MEMORY_SCOPE_WORKGROUP, "workgroup")
+#undef __WC_SCOPED
 
 // Ordinary device memory, no remote memory, denormals as the instruction treats them.
 #if __has_extension(clang_atomic_attributes)

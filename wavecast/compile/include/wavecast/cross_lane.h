@@ -73,5 +73,27 @@ template <typename M> __WC_FN int __any_sync(M mask, int predicate) {
 template <typename M> __WC_FN int __all_sync(M mask, int predicate) {
     return (__ballot(predicate == 0) & mask) == 0;
 }
+// The lanes whose value is the same.
+template <typename T> __WC_FN unsigned long long __match_any(T value) {
+    unsigned long long same = 0;
+    while (!same) {
+        int first = __builtin_ctzll(__ballot(1));
+        if (__wc_from_lane(value, first) == value) same = __ballot(1);
+    }
+    return same;
+}
+template <typename M, typename T> __WC_FN unsigned long long __match_any_sync(M mask, T value) {
+    return __match_any(value) & mask;
+}
+// All lanes if their value is the same, else none.
+template <typename T> __WC_FN unsigned long long __match_all(T value, int *same) {
+    unsigned long long lanes = __ballot(1);
+    *same = __all(__wc_from_lane(value, __builtin_ctzll(lanes)) == value);
+    return *same ? lanes : 0;
+}
+template <typename M, typename T>
+__WC_FN unsigned long long __match_all_sync(M mask, T value, int *same) {
+    return __match_all(value, same) & mask;
+}
 
 #undef __WC_FN

@@ -25,6 +25,20 @@ __WC_FN int __mulhi(int a, int b) { return (int)(((long long)a * b) >> 32); }
 __WC_FN unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)(((unsigned long long)a * b) >> 32);
 }
+__WC_FN long long __mul64hi(long long a, long long b) {
+    return (long long)(((__int128)a * b) >> 64);
+}
+__WC_FN unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return (unsigned long long)(((unsigned __int128)a * b) >> 64);
+}
+__WC_FN unsigned __sad(int a, int b, unsigned c) {
+    return c + (a > b ? (unsigned)a - (unsigned)b : (unsigned)b - (unsigned)a);
+}
+__WC_FN unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
+__WC_FN int __hadd(int a, int b) { return (int)(((long long)a + b) >> 1); }
+__WC_FN int __rhadd(int a, int b) { return (int)(((long long)a + b + 1) >> 1); }
+__WC_FN unsigned __uhadd(unsigned a, unsigned b) { return ((unsigned long long)a + b) >> 1; }
+__WC_FN unsigned __urhadd(unsigned a, unsigned b) { return ((unsigned long long)a + b + 1) >> 1; }
 __WC_FN unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
     return (unsigned)(((((unsigned long long)high << 32) | low) << (shift & 31)) >> 32);
 }
@@ -50,16 +64,29 @@ __WC_FN double __hiloint2double(int high, int low) {
     return __builtin_bit_cast(double, ((unsigned long long)(unsigned)high << 32) | (unsigned)low);
 }
 
-__WC_FN int __float2int_rn(float x) { return (int)__builtin_rintf(x); }
-__WC_FN int __float2int_rz(float x) { return (int)x; }
-__WC_FN int __float2int_rd(float x) { return (int)__builtin_floorf(x); }
-__WC_FN int __float2int_ru(float x) { return (int)__builtin_ceilf(x); }
-__WC_FN unsigned __float2uint_rn(float x) { return (unsigned)__builtin_rintf(x); }
-__WC_FN unsigned __float2uint_rz(float x) { return (unsigned)x; }
+// Floats to integers, rounded to nearest, towards zero, down and up.
+#define __WC_TO_INTEGER(to, type, from, source, suffix)                                            \
+    __WC_FN type __##from##2##to##_rn(source x) { return (type)__builtin_rint##suffix(x); }        \
+    __WC_FN type __##from##2##to##_rz(source x) { return (type)x; }                                \
+    __WC_FN type __##from##2##to##_rd(source x) { return (type)__builtin_floor##suffix(x); }       \
+    __WC_FN type __##from##2##to##_ru(source x) { return (type)__builtin_ceil##suffix(x); }
+#define __WC_TO_INTEGERS(to, type)                                                                 \
+    __WC_TO_INTEGER(to, type, float, float, f)                                                     \
+    __WC_TO_INTEGER(to, type, double, double, )
+__WC_TO_INTEGERS(int, int)
+__WC_TO_INTEGERS(uint, unsigned)
+__WC_TO_INTEGERS(ll, long long)
+__WC_TO_INTEGERS(ull, unsigned long long)
+#undef __WC_TO_INTEGERS
+#undef __WC_TO_INTEGER
 __WC_FN float __int2float_rn(int x) { return (float)x; }
 __WC_FN float __uint2float_rn(unsigned x) { return (float)x; }
+__WC_FN float __ll2float_rn(long long x) { return (float)x; }
+__WC_FN float __ull2float_rn(unsigned long long x) { return (float)x; }
 __WC_FN double __int2double_rn(int x) { return (double)x; }
-__WC_FN int __double2int_rz(double x) { return (int)x; }
+__WC_FN double __uint2double_rn(unsigned x) { return (double)x; }
+__WC_FN double __ll2double_rn(long long x) { return (double)x; }
+__WC_FN double __ull2double_rn(unsigned long long x) { return (double)x; }
 __WC_FN float __double2float_rn(double x) { return (float)x; }
 
 __WC_FN int min(int a, int b) { return a < b ? a : b; }

@@ -21,6 +21,10 @@ __WC_PLAIN(exp) __WC_PLAIN(exp2) __WC_PLAIN(expm1) __WC_PLAIN(log) __WC_PLAIN(lo
 __WC_PLAIN(log10) __WC_PLAIN(log1p) __WC_PLAIN(sin) __WC_PLAIN(cos) __WC_PLAIN(tan)
 __WC_PLAIN(tanh) __WC_PLAIN(sinh) __WC_PLAIN(cosh) __WC_PLAIN(asin) __WC_PLAIN(acos)
 __WC_PLAIN(atan) __WC_PLAIN(erf) __WC_PLAIN(erfc) __WC_PLAIN(cbrt)
+#ifdef WAVECAST_DEVICE_LIBRARY
+__WC_PLAIN(tgamma) __WC_PLAIN(lgamma) __WC_PLAIN(asinh) __WC_PLAIN(acosh) __WC_PLAIN(atanh)
+__WC_PLAIN(erfinv) __WC_PLAIN(sinpi) __WC_PLAIN(cospi)
+#endif
 #undef __WC_PLAIN
 #define __WC_WHOLE(name) __WC_FOR_INTEGERS(T) __WC_FN double name(T x) { return name((double)x); }
 __WC_WHOLE(exp) __WC_WHOLE(exp2) __WC_WHOLE(log) __WC_WHOLE(log2) __WC_WHOLE(log10)
@@ -32,6 +36,7 @@ __WC_FN double pow(double x, int n) { return pow(x, (double)n); }
 __WC_FN double pow(float x, double y) { return pow((double)x, y); }
 __WC_FN double pow(double x, float y) { return pow(x, (double)y); }
 __WC_FN float atan2(float y, float x) { return atan2f(y, x); }
+__WC_FN float hypot(float x, float y) { return hypotf(x, y); }
 
 // The same in namespace std. <cmath> adds functions for the host; device code prefers these.
 namespace std {

@@ -41,6 +41,20 @@ __WC_FN float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); 
 __WC_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 __WC_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 __WC_FN float fdimf(float a, float b) { return a > b ? a - b : 0.0f; }
+__WC_FN double fdim(double a, double b) { return a > b ? a - b : 0.0; }
+__WC_FN float fdim(float a, float b) { return fdimf(a, b); }
+__WC_FN float fdividef(float a, float b) { return a / b; }
+__WC_FN float rhypotf(float x, float y) { return 1.0f / __builtin_sqrtf(x * x + y * y); }
+__WC_FN float norm3df(float x, float y, float z) { return __builtin_sqrtf(x * x + y * y + z * z); }
+__WC_FN double norm3d(double x, double y, double z) { return __builtin_sqrt(x * x + y * y + z * z); }
+__WC_FN float modff(float x, float *whole) {
+    *whole = __builtin_truncf(x);
+    return __builtin_copysignf(__builtin_isinf(x) ? 0.0f : x - *whole, x);
+}
+__WC_FN double modf(double x, double *whole) {
+    *whole = __builtin_trunc(x);
+    return __builtin_copysign(__builtin_isinf(x) ? 0.0 : x - *whole, x);
+}
 __WC_FN float ldexpf(float x, int e) { return __builtin_ldexpf(x, e); }
 __WC_FN float ldexp(float x, int e) { return __builtin_ldexpf(x, e); }
 __WC_FN double ldexp(double x, int e) { return __builtin_ldexp(x, e); }
@@ -48,6 +62,12 @@ __WC_FN float frexpf(float x, int *e) { return __builtin_frexpf(x, e); }
 __WC_FN double frexp(double x, int *e) { return __builtin_frexp(x, e); }
 __WC_FN long lroundf(float x) { return (long)__builtin_roundf(x); }
 __WC_FN long lrintf(float x) { return (long)__builtin_rintf(x); }
+__WC_FN long lround(double x) { return (long)__builtin_round(x); }
+__WC_FN long lrint(double x) { return (long)__builtin_rint(x); }
+__WC_FN long long llround(double x) { return (long long)__builtin_round(x); }
+__WC_FN long long llroundf(float x) { return (long long)__builtin_roundf(x); }
+__WC_FN long long llrint(double x) { return (long long)__builtin_rint(x); }
+__WC_FN long long llrintf(float x) { return (long long)__builtin_rintf(x); }
 __WC_FN bool isnan(float x) { return __builtin_isnan(x); }
 __WC_FN bool isnan(double x) { return __builtin_isnan(x); }
 __WC_FN bool isinf(float x) { return __builtin_isinf(x); }
@@ -105,6 +125,13 @@ __WC_FN float __fsub_rn(float x, float y) { return x - y; }
 __WC_FN float __fmul_rn(float x, float y) { return x * y; }
 __WC_FN float __fdiv_rn(float x, float y) { return x / y; }
 __WC_FN float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+__WC_FN double __dadd_rn(double x, double y) { return x + y; }
+__WC_FN double __dsub_rn(double x, double y) { return x - y; }
+__WC_FN double __dmul_rn(double x, double y) { return x * y; }
+__WC_FN double __ddiv_rn(double x, double y) { return x / y; }
+__WC_FN double __drcp_rn(double x) { return 1.0 / x; }
+__WC_FN double __dsqrt_rn(double x) { return __builtin_sqrt(x); }
+__WC_FN double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
 __WC_FN float __saturatef(float x) { return __builtin_fminf(__builtin_fmaxf(x, 0.0f), 1.0f); }
 __WC_FN float rsqrtf(float x) { return __wc_native_rsqrt(x); }
 __WC_FN float rsqrt(float x) { return __wc_native_rsqrt(x); }

@@ -36,6 +36,27 @@ __WC_LIBRARY(exp) __WC_LIBRARY(exp2) __WC_LIBRARY(exp10)
 __WC_LIBRARY(log) __WC_LIBRARY(log2) __WC_LIBRARY(log10) __WC_LIBRARY(rsqrt)
 #undef __WC_LIBRARY
 
+// Functions that LLVM has no code for, of one argument.
+#define __WC_LIBRARY(name, symbol)                                                                 \
+    extern "C" __device__ float __ocml_##symbol##_f32(float);                                      \
+    extern "C" __device__ double __ocml_##symbol##_f64(double);                                    \
+    __WC_FN float name##f(float x) { return __ocml_##symbol##_f32(x); }                            \
+    __WC_FN double name(double x) { return __ocml_##symbol##_f64(x); }
+__WC_LIBRARY(erfinv, erfinv) __WC_LIBRARY(erfcinv, erfcinv) __WC_LIBRARY(erfcx, erfcx)
+__WC_LIBRARY(j0, j0) __WC_LIBRARY(j1, j1) __WC_LIBRARY(y0, y0) __WC_LIBRARY(y1, y1)
+__WC_LIBRARY(logb, logb) __WC_LIBRARY(normcdfinv, ncdfinv)
+#undef __WC_LIBRARY
+extern "C" __device__ double __ocml_ncdf_f64(double);
+__WC_FN double normcdf(double x) { return __ocml_ncdf_f64(x); }
+#define __WC_LIBRARY(name)                                                                         \
+    extern "C" __device__ float __ocml_##name##_f32(float, float);                                 \
+    extern "C" __device__ double __ocml_##name##_f64(double, double);                              \
+    __WC_FN float name##f(float x, float y) { return __ocml_##name##_f32(x, y); }                  \
+    __WC_FN double name(double x, double y) { return __ocml_##name##_f64(x, y); }
+__WC_LIBRARY(remainder) __WC_LIBRARY(nextafter)
+#undef __WC_LIBRARY
+__WC_FN float nextafter(float x, float y) { return nextafterf(x, y); }
+
 extern "C" __device__ float __ocml_pown_f32(float, int);
 extern "C" __device__ float __ocml_ncdf_f32(float);
 extern "C" __device__ float __ocml_sincos_f32(float, __WC_PRIVATE float *);

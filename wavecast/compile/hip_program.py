@@ -1,0 +1,145 @@
+"""Whole HIP programs: device code, host code with it, and the linked program.
+
+The host code is compiled by the compiler of the device code with the same headers. ROCm's hipcc
+compiles both at once.
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from wavecast.compile import bundle, hip, process, toolchain
+from wavecast.compile.toolchain import Toolchain
+from wavecast.errors import CompileError, MissingTool
+
+LIBRARY: Final = "amdhip64"
+SONAME: Final = f"lib{LIBRARY}.so.6"
+"""The runtime's name that programs are linked to, which is ROCm's."""
+_ALIGNED: Final = 4096
+"""Bytes; code objects begin at multiples of a page (LLVM, "Clang Offload Bundler")."""
+
+
+def compile_object(
+    source: Path,
+    target: str,
+    output: Path,
+    flags: Sequence[str] = (),
+    *,
+    checked: bool = False,
+) -> None:
+    """Compile a source of host and device code to an object file. `flags` go to both compilations;
+    `checked` is as of `hip.compile_file`. Raises what `hip.compile_file` raises."""
+    tools = toolchain.find(target)
+    if not tools.own_headers:
+        _by_hipcc(tools, source, target, output, flags)
+        return
+    try:
+        codes = hip.compile_file(source, target, flags, checked=checked, program=True)
+    except hip.NoKernel:
+        codes = []
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        options: list[str | Path] = []
+        if codes:
+            binary = codes[0].stages.get("hsaco")
+            if not isinstance(binary, bytes):
+                raise MissingTool("linking device code needs ld.lld", hint="install lld")
+            fat = Path(folder) / "device.hipfb"
+            fat.write_bytes(_bundle(binary, target))
+            options = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", fat]
+        own = toolchain.of_programs(tools).arguments
+        host = ("-x", "hip", "--cuda-host-only", f"--offload-arch={target}", "-O3", "-std=c++17")
+        command = [
+            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *own, *flags, *options,
+            "-c", source, "-o", output,
+        ]  # fmt: skip
+        done = process.run(command)
+    if done.status or not output.is_file():
+        raise hip.compile_error(done.log, done.status, tools)
+
+
+def compile_c(source: Path, output: Path, flags: Sequence[str] = ()) -> None:
+    """Compile a C source to an object file. Raises CompileError, MissingTool."""
+    own = ("-O2", "-fPIC", f"-I{toolchain.INCLUDE}")
+    done = process.run([*_c_compiler(), *own, *flags, "-c", source, "-o", output])
+    if done.status or not output.is_file():
+        raise hip.compile_error(done.log, done.status, toolchain.find())
+
+
+def link(
+    objects: Sequence[str | Path],
+    output: Path,
+    library: Path,
+    flags: Sequence[str] = (),
+    target: str = "",
+) -> None:
+    """Link object files with the runtime in the folder `library`, which the program finds there
+    when it starts. Raises CompileError with what the linker prints."""
+    tools = toolchain.find(target)
+    command = [
+        *_linker(tools), *objects, *flags, f"-L{library}", f"-l{LIBRARY}", f"-Wl,-rpath,{library}",
+        "-lm", "-lpthread", "-o", output,
+    ]  # fmt: skip
+    done = process.run(command)
+    if done.status or not output.is_file():
+        lines = [line for line in done.log.strip().splitlines() if "error" in line]
+        what = lines[0] if lines else f"linking failed with status {done.status}"
+        raise CompileError(what, log=done.log)
+
+
+def shared_library(sources: Sequence[Path], output: Path) -> None:
+    """Compile C sources with HIP's host headers to a shared library named `SONAME`. Raises
+    MissingTool without a compiler, CompileError."""
+    flags = (
+        "-std=gnu11", "-O2", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
+        f"-I{toolchain.INCLUDE}", f"-Wl,-soname,{SONAME}",
+    )  # fmt: skip
+    done = process.run([*_c_compiler(), *flags, *sources, "-o", output])
+    if done.status or not output.is_file():
+        raise CompileError("wavecast's HIP runtime does not compile", log=done.log)
+
+
+def _by_hipcc(
+    tools: Toolchain, source: Path, target: str, output: Path, flags: Sequence[str]
+) -> None:
+    arch = f"--offload-arch={target}"
+    done = process.run([*tools.compiler, arch, *flags, "-c", source, "-o", output])
+    if done.status or not output.is_file():
+        raise hip.compile_error(done.log, done.status, tools)
+
+
+def _linker(tools: Toolchain) -> tuple[str, ...]:
+    """The command that links programs of a compiler."""
+    if not tools.own_headers:
+        return tools.compiler
+    if tools.name == "ziglang":
+        return (tools.compiler[0], "c++", "-target", toolchain.zig_target())
+    return (tools.compiler[0], "--driver-mode=g++")
+
+
+def _c_compiler() -> tuple[str, ...]:
+    tools = toolchain.find()
+    if tools.name == "ziglang":
+        return (tools.compiler[0], "cc", "-target", toolchain.zig_target())
+    if tools.own_headers:
+        return tools.compiler
+    return (process.find_program(("cc", "gcc", "clang"), variable="CC") or tools.compiler[0],)
+
+
+def _bundle(binary: bytes, target: str) -> bytes:
+    """A code object as the offload bundle that registration passes to the runtime. Its first entry
+    is the host's, which is empty."""
+    names = (f"host-{platform.machine()}-unknown-linux-gnu-", f"hipv4-amdgcn-amd-amdhsa--{target}")
+    entries = b"".join(
+        struct.pack("<QQQ", _ALIGNED, size, len(name)) + name.encode()
+        for name, size in zip(names, (0, len(binary)), strict=True)
+    )
+    head = bundle.MAGIC + struct.pack("<Q", len(names)) + entries
+    return head.ljust(_ALIGNED, b"\0") + binary
+
+
+__all__ = ["LIBRARY", "SONAME", "compile_c", "compile_object", "link", "shared_library"]

@@ -1,0 +1,4 @@
+// Part of hip/hip_runtime.h here.
+#pragma once
+
+#include <hip/hip_runtime.h>

@@ -1,0 +1,1 @@
+"""HIP programs that run natively, with their launches executed on the emulator."""

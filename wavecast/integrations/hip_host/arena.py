@@ -1,0 +1,87 @@
+"""The memory of the GPUs of a HIP program: one shared mapping, at the same addresses in the process
+of the program and in that of the emulator, so that pointers mean the same in both."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from wavecast.errors import UsageError
+
+BASE: Final = 0x1000_0000_0000
+"""Where the arena begins: far from where Linux puts programs, libraries, heaps and stacks."""
+SIZE: Final = 1 << 42
+"""Bytes of addresses. Pages that nobody touches take no memory."""
+SYSTEM: Final = 80 << 20
+"""Bytes at the start for what kernels print, and for their heap (`runtime.h`, SYSTEM_BYTES)."""
+FIRST_ALLOCATION: Final = 1 << 32
+"""Offset of the allocations; the data of modules is between."""
+_NO_RESERVE, _FIXED_NO_REPLACE, _FIXED = 0x4000, 0x100000, 0x10
+"""MAP_NORESERVE, MAP_FIXED_NOREPLACE and MAP_FIXED of Linux on x86-64 and AArch64."""
+_FAILED: Final = ctypes.c_void_p(-1).value
+
+
+class Arena:
+    """The mapping in this process. Raises UsageError where it cannot be made."""
+
+    def __init__(self) -> None:
+        self.file = os.memfd_create("wavecast-hip")
+        os.ftruncate(self.file, SIZE)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.mmap.restype = ctypes.c_void_p
+        self._libc.mmap.argtypes = [
+            ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+            ctypes.c_long,
+        ]  # fmt: skip
+        self._map(mmap.MAP_SHARED | _FIXED_NO_REPLACE)
+        self._next = SYSTEM
+
+    def close(self) -> None:
+        """Give memory and addresses back."""
+        self._libc.munmap(ctypes.c_void_p(BASE), ctypes.c_size_t(SIZE))
+        os.close(self.file)
+
+    def reset(self) -> None:
+        """Drop all content, for the next process that uses the arena."""
+        os.ftruncate(self.file, 0)
+        os.ftruncate(self.file, SIZE)
+        self._next = SYSTEM
+
+    def reserve(self, size: int, align: int) -> int:
+        """The address of `size` bytes for the data of a module. Raises UsageError without room."""
+        start = -(-self._next // align) * align
+        if start + size > FIRST_ALLOCATION:
+            raise UsageError(f"the program's modules have more than {FIRST_ALLOCATION >> 30} GiB")
+        self._next = start + size
+        return BASE + start
+
+    def bytes_at(self, address: int, size: int) -> np.ndarray:
+        """Memory of the arena, uint8[size]."""
+        return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+    @contextlib.contextmanager
+    def private(self) -> Iterator[None]:
+        """Forks made in the block have the arena to themselves: their writes stay in them."""
+        self._map(mmap.MAP_PRIVATE | _FIXED)
+        try:
+            yield
+        finally:
+            self._map(mmap.MAP_SHARED | _FIXED)
+
+    def _map(self, flags: int) -> None:
+        access = mmap.PROT_READ | mmap.PROT_WRITE
+        mapped = self._libc.mmap(BASE, SIZE, access, flags | _NO_RESERVE, self.file, 0)
+        if mapped != BASE:
+            if mapped != _FAILED:
+                self._libc.munmap(ctypes.c_void_p(mapped), ctypes.c_size_t(SIZE))
+            reason = os.strerror(ctypes.get_errno()) if mapped == _FAILED else "they are in use"
+            raise UsageError(f"the addresses of GPU memory cannot be mapped: {reason}")
+
+
+__all__ = ["BASE", "FIRST_ALLOCATION", "SIZE", "SYSTEM", "Arena"]

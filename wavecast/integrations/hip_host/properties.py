@@ -1,0 +1,55 @@
+"""What a HIP program learns of its GPU: fields of `hipDeviceProp_t`, from the facts of a device."""
+
+from __future__ import annotations
+
+from wavecast.arch import Device
+from wavecast.emulate.engine import MAXIMUM_THREADS
+from wavecast.errors import MissingFact
+from wavecast.integrations.devices import facts_of
+from wavecast.integrations.hip_host.arena import BASE, FIRST_ALLOCATION, SIZE
+
+_COUNTER_KHZ = 100_000
+"""The rate of `wall_clock64()`. Source: ROCm documentation, "HIP C++ language extensions",
+timer functions: 100 MHz on MI200 and MI300."""
+_BLOCKS_PER_UNIT = 32
+"""Workgroups of a compute unit at once. Source: AMD CDNA 3 ISA, "workgroups"; HIP reports 2 less
+waves for RDNA."""
+
+
+def properties(device: Device, devices: int) -> dict[str, int | str]:
+    """Names of fields -> values, and where memory is. Raises MissingFact."""
+    facts = facts_of(device)
+    if facts.memory_bytes is None:
+        raise MissingFact(f"{device.name}: the size of its memory is not known")
+    registers = facts.simds * facts.simd_registers * facts.lanes
+    return {
+        "arena": BASE,
+        "arena_bytes": SIZE,
+        "first_allocation": FIRST_ALLOCATION,
+        "devices": devices,
+        "name": device.name,
+        "gcnArchName": device.target,
+        "major": facts.capability[0],
+        "minor": facts.capability[1],
+        "totalGlobalMem": facts.memory_bytes,
+        "sharedMemPerBlock": facts.shared_bytes,
+        "regsPerBlock": registers,
+        "regsPerMultiprocessor": registers,
+        "warpSize": facts.lanes,
+        "maxThreadsPerBlock": MAXIMUM_THREADS,
+        "maxThreadsPerMultiProcessor": facts.resident_threads,
+        "maxBlocksPerMultiProcessor": _BLOCKS_PER_UNIT,
+        "multiProcessorCount": facts.multiprocessors,
+        "clockRate": round((facts.clock_hz or 0) / 1e3),
+        "memoryClockRate": round((facts.memory_clock_hz or 0) / 1e3),
+        "memoryBusWidth": facts.memory_bits or 0,
+        "l2CacheSize": facts.l2_bytes or 0,
+        "memPitch": 2**31 - 1,
+        "totalConstMem": 2**31 - 1,
+        "textureAlignment": 256,
+        "texturePitchAlignment": 256,
+        "clockInstructionRate": _COUNTER_KHZ,
+    }
+
+
+__all__ = ["properties"]

@@ -1,0 +1,137 @@
+// The connection with the emulator: a Unix socket for requests, and the arena, whose file the
+// emulator sends when the first call of the program arrives.
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+Session session;
+static int connection = -1;
+static pthread_mutex_t lock;
+static pthread_once_t lock_made = PTHREAD_ONCE_INIT;
+static __thread hipError_t last_error;
+
+void end(int code, const char *message) {
+    fflush(NULL);
+    fprintf(stderr, "wavecast: %s\n", message);
+    fflush(stderr);
+    _exit(code);
+}
+
+void fail(const char *format, ...) {
+    char message[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    end(2, message);
+}
+
+void *new_memory(size_t bytes) {
+    void *made = calloc(1, bytes ? bytes : 1);
+    if (!made) fail("no memory for %zu bytes", bytes);
+    return made;
+}
+
+static void make_lock(void) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &attributes);
+}
+
+static void send_all(const void *data, size_t bytes) {
+    const char *next = data;
+    while (bytes) {
+        ssize_t sent = send(connection, next, bytes, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) fail("the emulator has ended");
+        next += sent, bytes -= sent;
+    }
+}
+
+static void receive_all(void *data, size_t bytes) {
+    char *next = data;
+    while (bytes) {
+        ssize_t got = recv(connection, next, bytes, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) fail("the emulator has ended");
+        next += got, bytes -= got;
+    }
+}
+
+Reply request(enum Operation operation, const void *head, size_t head_bytes, const void *tail,
+              size_t tail_bytes) {
+    unsigned long long words[2] = {operation, head_bytes + tail_bytes}, answer[2];
+    send_all(words, sizeof words);
+    send_all(head, head_bytes);
+    send_all(tail, tail_bytes);
+    receive_all(answer, sizeof answer);
+    Reply reply = {(unsigned)answer[0], answer[1], new_memory(answer[1] + 1)};
+    receive_all(reply.data, reply.bytes);
+    return reply;
+}
+
+static int receive_arena(void) {
+    char byte, space[CMSG_SPACE(sizeof(int))];
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space,
+                             .msg_controllen = sizeof space};
+    ssize_t got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
+    if (got == 1 && byte == 'B')
+        fail("another process of this program uses HIP already: one at a time can");
+    struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!header) fail("the emulator has ended");
+    int file;
+    memcpy(&file, CMSG_DATA(header), sizeof file);
+    return file;
+}
+
+static void start_session(void) {
+    const char *path = getenv("WAVECAST_HIP_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!path || strlen(path) >= sizeof address.sun_path)
+        fail("this is Wavecast's libamdhip64: start the program with `wavecast run PROGRAM`");
+    strcpy(address.sun_path, path);
+    connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(connection, (struct sockaddr *)&address, sizeof address))
+        fail("cannot reach the emulator at %s: %s", path, strerror(errno));
+    int file = receive_arena();
+    Reply reply = request(HELLO, "", 0, "", 0);
+    read_properties(reply.data);
+    free(reply.data);
+    void *mapped = mmap(session.arena, session.arena_bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
+    if (mapped != session.arena)
+        fail("the addresses from %p on, where GPU memory would be, are in use", session.arena);
+    close(file);
+}
+
+void ensure_session(void) {
+    if (connection < 0) start_session();
+}
+
+void enter(void) {
+    pthread_once(&lock_made, make_lock);
+    pthread_mutex_lock(&lock);
+    ensure_session();
+}
+
+hipError_t leave(hipError_t error) {
+    if (error) last_error = error;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+API hipError_t hipGetLastError(void) {
+    hipError_t error = last_error;
+    last_error = hipSuccess;
+    return error;
+}
+
+API hipError_t hipPeekAtLastError(void) { return last_error; }

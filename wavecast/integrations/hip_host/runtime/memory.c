@@ -1,0 +1,360 @@
+// Allocations in the arena. Addresses are used again only when the arena is full, so that an access
+// of freed memory is one of no allocation.
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE ((size_t)4096)
+#define APART PAGE  // unused addresses between allocations: an overrun hits none of the next
+#define PITCH ((size_t)256)
+
+static Allocation *live;
+static size_t count, room;
+static size_t cursor;
+static unsigned long long version;
+static size_t used[MAXIMUM_DEVICES];
+
+size_t allocation_count(void) { return count; }
+const Allocation *allocations(void) { return live; }
+unsigned long long memory_version(void) { return version; }
+
+static size_t rounded(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+// The number of the first allocation that ends after an address.
+static size_t index_of(const char *address) {
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (live[middle].address + live[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool in_arena(const void *pointer) {
+    const char *address = pointer;
+    return address >= session.arena && address < session.arena + session.arena_bytes;
+}
+
+Allocation *allocation_of(const void *pointer) {
+    size_t index = index_of(pointer);
+    bool found = index < count && live[index].address <= (const char *)pointer;
+    return found ? &live[index] : NULL;
+}
+
+hipError_t accessible(const void *pointer, size_t bytes) {
+    if (!bytes) return hipSuccess;
+    if (!pointer) return hipErrorInvalidValue;
+    if (!in_arena(pointer) || (char *)pointer < session.arena + session.first_allocation)
+        return hipSuccess;  // host memory, or data of a module
+    Allocation *found = allocation_of(pointer);
+    if (!found) return hipErrorInvalidValue;
+    size_t offset = (const char *)pointer - found->address;
+    return offset + bytes <= found->bytes ? hipSuccess : hipErrorInvalidValue;
+}
+
+static size_t free_offset(size_t bytes) {
+    size_t end = session.arena_bytes;
+    if (!cursor) cursor = session.first_allocation;
+    if (bytes <= end - cursor) return cursor;
+    size_t offset = session.first_allocation;
+    for (size_t index = 0; index < count; ++index) {
+        size_t first = live[index].address - session.arena;
+        if (first >= offset + bytes) break;
+        offset = rounded(first + live[index].bytes, PAGE) + APART;
+    }
+    return offset + bytes <= end ? offset : 0;
+}
+
+static void fill(char *address, size_t bytes) {
+    for (size_t offset = 0; offset < bytes; offset += 8)
+        memcpy(address + offset, &session.canary, bytes - offset < 8 ? bytes - offset : 8);
+}
+
+hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned flags) {
+    if (!pointer) return hipErrorInvalidValue;
+    *pointer = NULL;
+    if (!bytes) return hipSuccess;
+    size_t total = session.properties.totalGlobalMem;
+    bool on_device = type == hipMemoryTypeDevice;
+    if (bytes > total || (on_device && bytes > total - used[current_device]))
+        return hipErrorOutOfMemory;
+    size_t reserved = rounded(bytes, PAGE) + APART, offset = free_offset(reserved);
+    if (!offset) return hipErrorOutOfMemory;
+    if (count == room) {
+        room = room ? 2 * room : 256;
+        live = realloc(live, room * sizeof *live);
+        if (!live) fail("no memory for %zu allocations", room);
+    }
+    char *address = session.arena + offset;
+    size_t index = index_of(address);
+    memmove(live + index + 1, live + index, (count - index) * sizeof *live);
+    live[index] = (Allocation){address, bytes, type, current_device, flags, NULL};
+    ++count, ++version;
+    cursor = offset + reserved > cursor ? offset + reserved : cursor;
+    if (on_device) used[current_device] += bytes;
+    if (session.canary) fill(address, bytes);
+    *pointer = address;
+    return hipSuccess;
+}
+
+static void remove_at(size_t index) {
+    Allocation gone = live[index];
+    if (gone.type == hipMemoryTypeDevice) used[gone.device] -= gone.bytes;
+    memmove(live + index, live + index + 1, (count - index - 1) * sizeof *live);
+    --count, ++version;
+    madvise(gone.address, rounded(gone.bytes, PAGE), MADV_REMOVE);  // gives the pages back
+}
+
+hipError_t release(void *pointer) {
+    if (!pointer) return hipSuccess;
+    Allocation *found = allocation_of(pointer);
+    if (!found || found->address != pointer || found->registered) return hipErrorInvalidValue;
+    remove_at(found - live);
+    return hipSuccess;
+}
+
+void release_all(void) {
+    for (size_t index = count; index--;)
+        if (live[index].type == hipMemoryTypeDevice) remove_at(index);
+}
+
+void *device_alias(void *host) {
+    for (size_t index = 0; index < count; ++index) {
+        char *first = live[index].registered;
+        if (first && (char *)host >= first && (char *)host < first + live[index].bytes)
+            return live[index].address + ((char *)host - first);
+    }
+    return NULL;
+}
+
+static hipError_t allocated(void **pointer, size_t bytes, hipMemoryType type, unsigned flags) {
+    enter();
+    return leave(allocate(pointer, bytes, type, flags));
+}
+
+API hipError_t hipMalloc(void **pointer, size_t bytes) {
+    return allocated(pointer, bytes, hipMemoryTypeDevice, 0);
+}
+API hipError_t hipExtMallocWithFlags(void **pointer, size_t bytes, unsigned flags) {
+    return allocated(pointer, bytes, hipMemoryTypeDevice, flags);
+}
+API hipError_t hipMallocManaged(void **pointer, size_t bytes, unsigned flags) {
+    return allocated(pointer, bytes, hipMemoryTypeManaged, flags);
+}
+API hipError_t hipHostMalloc(void **pointer, size_t bytes, unsigned flags) {
+    return allocated(pointer, bytes, hipMemoryTypeHost, flags);
+}
+API hipError_t hipHostAlloc(void **pointer, size_t bytes, unsigned flags) {
+    return allocated(pointer, bytes, hipMemoryTypeHost, flags);
+}
+API hipError_t hipMallocHost(void **pointer, size_t bytes) {
+    return allocated(pointer, bytes, hipMemoryTypeHost, 0);
+}
+API hipError_t hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream) {
+    (void)stream;
+    return allocated(pointer, bytes, hipMemoryTypeDevice, 0);
+}
+API hipError_t hipMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height) {
+    if (!pitch) return hipErrorInvalidValue;
+    *pitch = rounded(width, PITCH);
+    return allocated(pointer, *pitch * height, hipMemoryTypeDevice, 0);
+}
+API hipError_t hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent) {
+    if (!pointer) return hipErrorInvalidValue;
+    pointer->xsize = extent.width, pointer->ysize = extent.height;
+    size_t height = extent.height * (extent.depth ? extent.depth : 1);
+    return hipMallocPitch(&pointer->ptr, &pointer->pitch, extent.width, height);
+}
+
+static hipError_t freed(void *pointer) {
+    enter();
+    return leave(release(pointer));
+}
+API hipError_t hipFree(void *pointer) { return freed(pointer); }
+API hipError_t hipHostFree(void *pointer) { return freed(pointer); }
+API hipError_t hipFreeHost(void *pointer) { return freed(pointer); }
+API hipError_t hipFreeAsync(void *pointer, hipStream_t stream) {
+    (void)stream;
+    return pointer ? freed(pointer) : hipErrorInvalidValue;
+}
+
+// Registered memory gets pages of the arena: the same bytes under the host's address and under one
+// that kernels can use.
+API hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned flags) {
+    enter();
+    if (!pointer || !bytes) return leave(hipErrorInvalidValue);
+    if (in_arena(pointer) || device_alias(pointer))
+        return leave(hipErrorHostMemoryAlreadyRegistered);
+    char *first = (char *)((size_t)pointer / PAGE * PAGE);
+    size_t whole = rounded((char *)pointer + bytes - first, PAGE);
+    void *made;
+    hipError_t error = allocate(&made, whole, hipMemoryTypeHost, flags);
+    if (error) return leave(error);
+    memcpy(made, first, whole);
+    // mremap of a shared mapping with an old size of 0 maps the same pages a second time.
+    if (mremap(made, 0, whole, MREMAP_MAYMOVE | MREMAP_FIXED, first) != first) {
+        release(made);
+        return leave(hipErrorInvalidValue);
+    }
+    allocation_of(made)->registered = first;
+    return leave(hipSuccess);
+}
+
+API hipError_t hipHostUnregister(void *pointer) {
+    enter();
+    char *alias = device_alias(pointer);
+    if (!alias) return leave(hipErrorHostMemoryNotRegistered);
+    Allocation *found = allocation_of(alias);
+    char *host = found->registered;
+    size_t whole = found->bytes;
+    char *kept = new_memory(whole);
+    memcpy(kept, host, whole);
+    if (mmap(host, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
+        host)
+        fail("hipHostUnregister: the system has no memory");
+    memcpy(host, kept, whole);
+    free(kept);
+    found->registered = NULL;
+    return leave(release(found->address));
+}
+
+API hipError_t hipHostGetDevicePointer(void **device, void *host, unsigned flags) {
+    (void)flags;
+    enter();
+    if (!device) return leave(hipErrorInvalidValue);
+    *device = in_arena(host) ? host : device_alias(host);
+    return leave(*device ? hipSuccess : hipErrorInvalidValue);
+}
+
+API hipError_t hipHostGetFlags(unsigned *flags, void *host) {
+    enter();
+    Allocation *found = allocation_of(host);
+    if (!found || !flags || found->type != hipMemoryTypeHost) return leave(hipErrorInvalidValue);
+    *flags = found->flags;
+    return leave(hipSuccess);
+}
+
+API hipError_t hipMemGetInfo(size_t *available, size_t *total) {
+    enter();
+    if (available) *available = session.properties.totalGlobalMem - used[current_device];
+    if (total) *total = session.properties.totalGlobalMem;
+    return leave(hipSuccess);
+}
+
+API hipError_t hipMemPtrGetInfo(void *pointer, size_t *bytes) {
+    enter();
+    Allocation *found = allocation_of(pointer);
+    if (!found || !bytes) return leave(hipErrorInvalidValue);
+    *bytes = found->bytes;
+    return leave(hipSuccess);
+}
+
+API hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDeviceptr_t pointer) {
+    enter();
+    Allocation *found = allocation_of(pointer);
+    if (!found) return leave(hipErrorNotFound);
+    if (base) *base = found->address;
+    if (bytes) *bytes = found->bytes;
+    return leave(hipSuccess);
+}
+
+API hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer) {
+    enter();
+    if (!attributes || !pointer) return leave(hipErrorInvalidValue);
+    Allocation *found = allocation_of(pointer);
+    memset(attributes, 0, sizeof *attributes);
+    attributes->device = -2;
+    if (!found) return leave(hipSuccess);
+    attributes->type = found->type;
+    attributes->device = found->device;
+    attributes->devicePointer = (void *)pointer;
+    if (found->type != hipMemoryTypeDevice) attributes->hostPointer = (void *)pointer;
+    attributes->isManaged = found->type == hipMemoryTypeManaged;
+    attributes->allocationFlags = found->flags;
+    return leave(hipSuccess);
+}
+
+API hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device,
+                                   hipStream_t stream) {
+    (void)stream;
+    enter();
+    if (device != hipCpuDeviceId && !is_device(device)) return leave(hipErrorInvalidDevice);
+    return leave(accessible(pointer, bytes));
+}
+
+API hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device) {
+    (void)advice;
+    return hipMemPrefetchAsync(pointer, bytes, device, NULL);
+}
+
+// --- pools: one per device, and those a program makes; memory is that of hipMalloc
+struct ihipMemPoolHandle_t {
+    int device;
+    unsigned long long values[9];
+};
+static struct ihipMemPoolHandle_t defaults[MAXIMUM_DEVICES];
+
+API hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t *pool, int device) {
+    enter();
+    if (!pool || !is_device(device)) return leave(hipErrorInvalidValue);
+    defaults[device].device = device;
+    *pool = &defaults[device];
+    return leave(hipSuccess);
+}
+API hipError_t hipDeviceGetMemPool(hipMemPool_t *pool, int device) {
+    return hipDeviceGetDefaultMemPool(pool, device);
+}
+API hipError_t hipDeviceSetMemPool(int device, hipMemPool_t pool) {
+    enter();
+    return leave(pool && is_device(device) ? hipSuccess : hipErrorInvalidValue);
+}
+API hipError_t hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *properties) {
+    enter();
+    if (!pool || !properties || !is_device(properties->location.id))
+        return leave(hipErrorInvalidValue);
+    *pool = new_memory(sizeof **pool);
+    (*pool)->device = properties->location.id;
+    return leave(hipSuccess);
+}
+API hipError_t hipMemPoolDestroy(hipMemPool_t pool) {
+    enter();
+    if (!pool) return leave(hipErrorInvalidValue);
+    if (pool < defaults || pool >= defaults + MAXIMUM_DEVICES) free(pool);
+    return leave(hipSuccess);
+}
+API hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t bytes) {
+    (void)bytes;
+    enter();
+    return leave(pool ? hipSuccess : hipErrorInvalidValue);
+}
+static bool is_flag(hipMemPoolAttr attribute) {
+    return attribute <= hipMemPoolReuseAllowInternalDependencies;
+}
+API hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
+    enter();
+    if (!pool || !value || attribute < 1 || attribute > 8) return leave(hipErrorInvalidValue);
+    pool->values[attribute] = is_flag(attribute) ? *(unsigned *)value : *(size_t *)value;
+    return leave(hipSuccess);
+}
+API hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
+    enter();
+    if (!pool || !value || attribute < 1 || attribute > 8) return leave(hipErrorInvalidValue);
+    if (attribute == hipMemPoolAttrUsedMemCurrent || attribute == hipMemPoolAttrReservedMemCurrent)
+        pool->values[attribute] = used[pool->device];
+    if (is_flag(attribute))
+        *(unsigned *)value = pool->values[attribute];
+    else
+        *(size_t *)value = pool->values[attribute];
+    return leave(hipSuccess);
+}
+API hipError_t hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t pool,
+                                      hipStream_t stream) {
+    (void)stream;
+    if (!pool) return hipErrorInvalidValue;
+    return allocated(pointer, bytes, hipMemoryTypeDevice, 0);
+}

@@ -1,0 +1,144 @@
+// What the parts of wavecast's libamdhip64 share.
+//
+// Memory of all kinds is allocated in one arena, a shared mapping that has the same addresses in
+// the process of the emulator. Work is executed at once, in the order of the calls: streams keep
+// that order, and capture it.
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <hip/hip_runtime_api.h>
+
+#define API __attribute__((visibility("default")))
+#define MAXIMUM_DEVICES 64
+
+// --- connection.c
+enum Operation { HELLO = 1, LOAD, LAUNCH, OCCUPANCY, UNLOAD };
+
+typedef struct {
+    hipDeviceProp_t properties;
+    int devices;
+    unsigned long long canary;  // fills new memory; 0: none
+    bool predicts;              // launches have predicted times
+    char *arena;
+    size_t arena_bytes, first_allocation;  // what is before it is the system's and modules'
+} Session;
+
+typedef struct {
+    unsigned status;  // 0, or how it failed; data is the message then
+    size_t bytes;
+    char *data;  // the caller frees it
+} Reply;
+
+extern Session session;
+void ensure_session(void);
+Reply request(enum Operation operation, const void *head, size_t head_bytes, const void *tail,
+              size_t tail_bytes);
+_Noreturn void end(int code, const char *message);  // of the program
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void enter(void);  // connects where needed, and takes the lock
+hipError_t leave(hipError_t error);
+void *new_memory(size_t bytes);  // zeros; ends the program without memory
+
+// --- devices.c
+extern __thread int current_device;
+bool is_device(int device);
+void read_properties(const char *text);
+
+// --- memory.c
+typedef struct {
+    char *address;
+    size_t bytes;
+    hipMemoryType type;
+    int device;
+    unsigned flags;
+    char *registered;  // host memory that hipHostRegister made an alias of, or NULL
+} Allocation;
+
+hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned flags);
+hipError_t release(void *pointer);
+void release_all(void);
+Allocation *allocation_of(const void *pointer);
+bool in_arena(const void *pointer);
+hipError_t accessible(const void *pointer, size_t bytes);
+size_t allocation_count(void);
+const Allocation *allocations(void);
+unsigned long long memory_version(void);  // changes with the allocations
+void *device_alias(void *host);           // the address kernels use for registered host memory
+
+// --- kernels.c
+typedef struct {
+    unsigned offset, bytes;
+} Argument;
+typedef struct Module Module;
+typedef struct ihipModuleSymbol_t {
+    Module *module;
+    unsigned index;
+    char *name;
+    unsigned kernarg_bytes, max_threads, lds_bytes, vgprs, scratch_bytes, argument_count;
+    Argument *arguments;
+    unsigned dynamic_lds;  // the most that hipFuncSetAttribute asked for
+} Kernel;
+typedef struct {
+    char *name;
+    char *address;
+    size_t bytes;
+} Variable;
+
+unsigned long long module_id(const Module *module);
+Kernel *kernel_of(const void *function);  // NULL for an unknown function
+Variable *variable_of(const void *symbol);
+Variable *variable_named(Module *module, const char *name);
+bool pack_arguments(const Kernel *kernel, void **arguments, void **extra, char *segment);
+hipError_t check_launch(const Kernel *kernel, dim3 grid, dim3 block, size_t dynamic_lds);
+int blocks_per_unit(const Kernel *kernel, int block_size, size_t dynamic_lds);
+
+// --- streams.c
+typedef enum { KERNEL_WORK, COPY_WORK, SET_WORK, HOST_WORK, EMPTY_WORK } WorkKind;
+typedef struct {
+    WorkKind kind;
+    union {
+        struct {
+            Kernel *kernel;
+            dim3 grid, block;
+            unsigned dynamic_lds;
+            int device;
+            bool cooperative;
+            char *segment;
+        } launch;
+        struct {
+            char *to;
+            const char *from;
+            size_t to_pitch, from_pitch, width, height;
+        } copy;
+        struct {
+            char *pointer;
+            size_t pitch, width, height;  // width in elements
+            unsigned element_bytes, value;
+        } set;
+        struct {
+            hipHostFn_t call;
+            void *data;
+        } host;
+    };
+} Work;
+
+hipError_t submit(hipStream_t stream, Work *work);  // executes or captures; owns work's segment
+hipError_t execute(hipStream_t stream, const Work *work);
+double launch(const Work *work);  // seconds on the device, 0 without predictions
+bool is_stream(hipStream_t stream);
+void stream_advance(hipStream_t stream, double seconds);
+
+// --- graphs.c
+void graph_append(hipGraph_t graph, const Work *work);
+hipGraph_t graph_new(void);
+
+// --- output.c
+#define OUTPUT_BYTES (16u << 20)
+#define HEAP_BYTES (64u << 20)
+#define SYSTEM_BYTES ((size_t)OUTPUT_BYTES + HEAP_BYTES)
+void prepare_module(Module *module);  // tells device code where output and heap are
+void print_output(void);              // what kernels printed since the last call
