@@ -58,11 +58,21 @@ class MachineDecoder:
         self._traits = traits(self.target)
         self._by_top: dict[int, tuple[Format, ...]] = {}
         self._readers: dict[tuple[Format, EncodedRow], _RowReader] = {}
+        self._by_upper: dict[int, _RowReader] = {}
+        """Upper half of the first word -> the reader of instructions with it, where it alone tells
+        the row."""
 
     def decode(self, word: int, available: int = MOST_WORDS, upper: int = 0) -> Decoding | None:
         """The instruction at the start of `word`, which has `available` words; None for other
         bits."""
-        for shape in self._candidates(word >> 16 & 0xFFFF):
+        top = word >> 16 & 0xFFFF
+        direct = self._by_upper.get(top)
+        if direct is not None and direct.least_words <= available:
+            try:
+                return direct.read(word, available, upper)
+            except Undecodable:
+                return None
+        for shape in self._candidates(top):
             if shape.words > available or not shape.has(word):
                 continue
             try:
@@ -95,6 +105,9 @@ class MachineDecoder:
         if reader is None:
             reader = _RowReader(self.target, self.wave_lanes, shape, row)
             self._readers[shape, row] = reader
+        top = word >> 16 & 0xFFFF
+        if len(rows) == 1 and _is_in_upper_half(shape) and self._candidates(top) == (shape,):
+            self._by_upper[top] = reader
         return reader.read(word, available, upper)
 
     def _pair(self, shape: Format, word: int, available: int, upper: int) -> Decoding | None:
@@ -126,6 +139,12 @@ class MachineDecoder:
         return rows[0]
 
 
+def _is_in_upper_half(shape: Format) -> bool:
+    """Whether identity and opcode number of a format are in the upper half of its first word."""
+    number = shape.fields["op"]
+    return number.low >= 16 and number.low + number.width <= 32 and not shape.mask & ~0xFFFF0000
+
+
 class _RowReader:
     """Reads the instructions of one row in one format; what no bit of them changes is computed
     once."""
@@ -136,8 +155,7 @@ class _RowReader:
         self._marked = not _has_immediate(row)
         self._branches = bool(row.row.operands) and row.row.operands[-1].kind is OperandKind.LABEL
         self._plans: dict[str, TextPlan] = {}
-        self._words = shape.words
-        self._own_words = shape.words
+        self._words = self._own_words = self.least_words = shape.words
         own = _immediate_words(shape, row)
         self._own_words += own
         known = traits(target)
