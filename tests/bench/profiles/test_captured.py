@@ -10,9 +10,12 @@ import pytest
 
 from wavecast.arch.select import load
 from wavecast.bench.profiles.captured import size_products
+from wavecast.bench.profiles.changes import parse
+from wavecast.bench.profiles.groups import LaunchGroups
 from wavecast.bench.profiles.predicted import predict
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledKernel, ProfiledOp
 from wavecast.errors import InputError, UnknownName
+from wavecast.model.ops.moe import FusedMoe
 
 _CONFIG = {
     "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,
@@ -118,12 +121,98 @@ def test_what_does_not_fit_is_a_note(config: Path, profile: Profile, note: str) 
     assert note in profile.notes[0]
 
 
-def test_formats_without_an_operator_have_no_sizes(config: Path) -> None:
+@pytest.mark.torch
+def test_formats_without_an_operator_of_pytorch_are_operations(config: Path) -> None:
     quantised = {**_CONFIG, "quantization_config": {"quant_method": "fp8"}}
     config.write_text(json.dumps(quantised))
     profile = _profile()
     size_products(profile, str(config), load("mi300x"))
     assert _sized(profile) == []
+    found = predict(profile, load("mi300x")).known
+    assert [(one.name, one.count) for one in found] == [("captured product", 2)] * 4
+
+
+_EXPERT_CONFIG = {
+    "model_type": "mixtral", "hidden_size": 512, "intermediate_size": 256, "num_hidden_layers": 2,
+    "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 1000,
+    "num_local_experts": 8, "num_experts_per_tok": 2,
+}  # fmt: skip
+_LAYER = "norm qkv o norm router topk sort experts copy experts sum"
+
+
+def _steps_with_experts(layers: str, steps: int = 1) -> Profile:
+    """Steps whose layers launch kernels by name: those of experts, products, and others."""
+    profile = Profile("test")
+    product = ("qkv", "o", "router")
+    experts = {
+        "topk": "_topk_forward", "sort": "moe_align_block_size", "experts": "fused_moe_kernel",
+        "sum": "moe_sum",
+    }  # fmt: skip
+    for _ in range(steps):
+        for word in layers.split():
+            name = "Cijk_x_MT16x16x256" if word in product else experts.get(word, word)
+            now = 10 * len(profile.launches)
+            profile.launches.add(profile.kernels.number(ProfiledKernel(name)), 0, 0, now, 5)
+        now = 10 * len(profile.launches)
+        profile.launches.add(profile.kernels.number(ProfiledKernel("Cijk")), 0, 0, now, 5)
+        profile.launches.op[-1] = len(profile.ops)
+        profile.ops.add(profile.op_infos.number(ProfiledOp("aten::mm", _HEAD)), 0, now, 5)
+    return profile
+
+
+@pytest.fixture
+def expert_config(tmp_path: Path) -> str:
+    file = tmp_path / "experts.json"
+    file.write_text(json.dumps(_EXPERT_CONFIG))
+    return str(file)
+
+
+def test_kernels_of_experts_between_products_are_one_operation(expert_config: str) -> None:
+    profile = _steps_with_experts(f"{_LAYER} {_LAYER}", steps=2)
+    size_products(profile, expert_config, load("mi300x"))
+    assert profile.notes == [
+        "12 products of replayed graphs: sizes from the layers of experts, in order",
+        "4 blocks of experts of replayed graphs: sizes from the layers of experts, in order",
+    ]
+    ((number, ops),) = profile.operations.items()
+    (moe,) = (op for op in ops if isinstance(op, FusedMoe))
+    assert (moe.tokens, moe.model, moe.inter, moe.experts, moe.topk) == (7, 512, 256, 8, 2)
+    launches, name = profile.launches, profile.op_infos[number].name
+    assert name == "experts"
+    groups = LaunchGroups(profile).groups
+    assert groups[number, NONE].count == 4
+    of_experts = {
+        profile.kernels[info].name
+        for info, op in zip(launches.info, launches.op, strict=True)
+        if op != NONE and profile.ops.info[op] == number
+    }
+    assert of_experts == {"_topk_forward", "moe_align_block_size", "fused_moe_kernel", "moe_sum"}
+
+
+@pytest.mark.torch
+def test_experts_are_predicted_but_not_with_another_batch(expert_config: str) -> None:
+    profile = _steps_with_experts(f"{_LAYER} {_LAYER}")
+    size_products(profile, expert_config, load("mi300x"))
+    (found,) = (one for one in predict(profile, load("mi300x")).known if one.name == "experts")
+    assert (found.category, found.count) == ("moe", 2)
+    assert found.low < found.predicted < found.high
+    three = ProfiledOp("aten::add", "[[2, 7, 64]]", '["float"]', "[[448, 64, 1]]", '[""]')
+    profile.launches.add(0, 0, 0, 9_000, 5)
+    profile.launches.op[-1] = len(profile.ops)
+    profile.ops.add(profile.op_infos.number(three), 0, 9_000, 5)
+    changed = predict(profile, load("mi300x"), parse("batch*2"))
+    (why,) = (one.why_not for one in changed.operators if one.name == "experts")
+    assert why == "sizes of --model are those of the batch that ran"
+
+
+def test_experts_at_other_positions_keep_no_sizes(expert_config: str) -> None:
+    profile = _steps_with_experts(f"topk {_LAYER} {_LAYER}")
+    size_products(profile, expert_config, load("mi300x"))
+    assert profile.operations == {}
+    assert profile.notes == [
+        "experts: kernels of experts are not where the model has them: they have no sizes",
+        "6 products of replayed graphs: sizes from the layers of experts, in order",
+    ]
 
 
 def test_a_model_that_cannot_be_read(tmp_path: Path) -> None:

@@ -94,6 +94,30 @@ def test_a_row_with_absurd_numbers_is_left_out(tmp_path: Path, row: str) -> None
     assert profile.notes == ["1 record cannot be read, left out"]
 
 
+@pytest.mark.parametrize(
+    "cells", ["k,1,5,a,1,64", "k,1,5,a,1,64,128,7", "void k<int, 3>(),1,5,a,1,64,128"]
+)
+def test_a_row_with_other_cells_than_the_header_is_left_out(tmp_path: Path, cells: str) -> None:
+    good = "KERNEL_DISPATCH,k,1,5,a,1,64,128"
+    profile = read(_file(tmp_path, "\n".join((COLUMNS, good, f"KERNEL_DISPATCH,{cells}"))))
+    assert list(profile.launches.duration) == [4]
+    assert profile.notes == ["1 record cannot be read, left out"]
+
+
+def test_a_byte_order_mark_precedes_the_json(tmp_path: Path) -> None:
+    given = {"traceEvents": [KERNEL], "deviceProperties": [{"id": 0, "name": "x"}]}
+    profile = read(_file(tmp_path, b"\xef\xbb\xbf" + json.dumps(given).encode()))
+    assert (profile.devices[0].name, profile.notes) == ("x", [])
+
+
+def test_times_of_different_clocks_are_a_note(tmp_path: Path) -> None:
+    events = [KERNEL, {**KERNEL, "ts": 1.7e15}]
+    profile = read(_file(tmp_path, {"traceEvents": events}))
+    assert list(profile.launches.duration) == [2000, 2000]
+    (note,) = profile.notes
+    assert note.startswith("kernels start up to 19,675 days apart: their times are of different")
+
+
 def test_digits_of_other_scripts_are_no_times(tmp_path: Path) -> None:
     profile = read(_file(tmp_path, f"{COLUMNS}\nKERNEL_DISPATCH,k,1,²,a,1,64,128\n"))
     assert profile.notes == ["1 dispatch without times in whole nanoseconds"]

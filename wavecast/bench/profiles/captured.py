@@ -1,22 +1,26 @@
-"""Sizes of products in replayed graphs, from the weights of the model that ran.
+"""Sizes of products and experts in replayed graphs, from the weights of the model that ran.
 
 A replayed graph has no operators, and kernels of products have neither K nor, on ROCm, a grid. The
 order of the products of a step is that of the model's layers: a step ends with the output
 projection, which engines launch outside the graphs. Its rows are the tokens of a step that is one
 graph; where attention is outside the graphs too, the tokens are its queries. If a step has as many
-products as the model, each gets its sizes; else none does.
+products as the model, each gets its sizes; else none does. The kernels of experts without a product
+between them, from the choice of experts to the sum of their results, are one block; if a step has
+blocks where the model has experts, each is an operation.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from wavecast.arch.device import Device
 from wavecast.bench.profiles.kernel_names import recognise
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledOp
 from wavecast.errors import MissingFact, UsageError
+from wavecast.model.ops.base import Op
 from wavecast.model.ops.gemm import Gemm
 from wavecast.systems import huggingface
 from wavecast.systems.engine import engine
@@ -29,11 +33,14 @@ _PADDING: Final = 1024
 """Rows that engines add to the output projection at most."""
 _TYPES: Final = {"bf16": "c10::BFloat16", "fp16": "c10::Half"}
 _ENGINE: Final = "vllm"
+_EXPERTS: Final = ("topk", "sort tokens", "experts")
+"""Nodes of a layer whose kernels have the category of experts."""
 
 
 def size_products(profile: Profile, model: str, device: Device) -> None:
     """Give the products of replayed graphs the operator `aten::mm` with the sizes of `model`, a
-    `config.json` or a name; notes say what did not fit.
+    `config.json` or a name, and their experts the operations of its layers; notes say what did not
+    fit.
 
     Raises InputError, UsageError and UnknownName for a configuration that cannot be read.
     """
@@ -49,58 +56,95 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
         )
         return
     formats, _ = on_device(precision(values), device)
-    sized = 0
+    sized = experts = 0
     for number, tokens, tensor in steps:
         builder = Builder(
             architecture, formats, Parallelism(tensor=tensor), engine(_ENGINE, device.generation)
         )
         try:
-            wanted = list(_products(builder, architecture.layers, tokens))
+            parts = list(_parts(builder, architecture.layers, tokens))
         except (MissingFact, UsageError) as error:
             profile.notes.append(f"{name}: {error.message}")
             return
-        launches = found.products[number]
+        blocks = found.steps_of_graphs[number]
+        wanted = [part for part in parts if part.product]
+        launches = [block for block in blocks if block.product]
         if len(launches) != len(wanted):
             profile.notes.append(
                 f"{name}: a step has {count(len(launches), 'captured product')}, the model has "
                 f"{len(wanted):,}: they have no sizes"
             )
             continue
-        for launch, (path, op) in zip(launches, wanted, strict=True):
-            sized += found.size(launch, path, op)
-    if sized:
-        text = count(sized, "product")
-        profile.notes.append(
-            f"{text} of replayed graphs: sizes from the layers of {name}, in order"
-        )
+        if [block.product for block in blocks] != [part.product for part in parts]:
+            profile.notes.append(
+                f"{name}: kernels of experts are not where the model has them: they have no sizes"
+            )
+            blocks, parts = launches, wanted
+        for block, part in zip(blocks, parts, strict=True):
+            found.size(block, part)
+        sized += len(launches)
+        experts += len(blocks) - len(launches)
+    for number, what in ((sized, "product"), (experts, "block")):
+        if number:
+            text = count(number, what) + (" of experts" if what == "block" else "")
+            profile.notes.append(
+                f"{text} of replayed graphs: sizes from the layers of {name}, in order"
+            )
 
 
-def _products(
-    builder: Builder, layers: Sequence[tuple[Any, int]], tokens: int
-) -> Iterator[tuple[str, Gemm]]:
-    """The products of a step's layers in order, with the path of their module."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A product of a layer, or its experts, with the path of the module: `ops` of `tokens` tokens
+    and `hidden` features."""
+
+    path: str
+    ops: tuple[Op, ...]
+    product: bool
+    tokens: int
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A launch of a product, or launches of experts without a product between them."""
+
+    launches: list[int]
+    product: bool
+
+
+def _parts(builder: Builder, layers: Sequence[tuple[Any, int]], tokens: int) -> Iterator[_Part]:
+    """The products and the experts of a step's layers in order."""
     step = Step(decode=tokens, context=1)
+    hidden = builder.architecture.hidden
     number = 0
     for layer, repeated in layers:
-        nodes = [node for node in layer_nodes(builder, layer, step) if isinstance(node.op, Gemm)]
+        found: list[tuple[str, tuple[Op, ...], bool]] = []
+        for node in layer_nodes(builder, layer, step):
+            product = isinstance(node.op, Gemm)
+            if not product and node.name not in _EXPERTS:
+                continue
+            if not product and found and not found[-1][2]:
+                found[-1] = (node.name, (*found[-1][1], node.op), False)
+            else:
+                found.append((node.name, (node.op,), product))
         for _ in range(repeated):
-            for node in nodes:
-                assert isinstance(node.op, Gemm)
-                yield f"layers_{number}.{node.name}_{number}", node.op
+            for name, ops, product in found:
+                path = f"layers_{number}.{name}_{number}"
+                yield _Part(path, ops, product, tokens, hidden)
             number += 1
 
 
 class _Captured:
-    """The products of a profile without an operator, by step."""
+    """The products and experts of a profile without an operator, by step."""
 
     def __init__(self, profile: Profile, hidden: int, vocabulary: int) -> None:
         self._profile, self._hidden, self._vocabulary = profile, hidden, vocabulary
-        self.products: list[list[int]] = []
+        self.steps_of_graphs: list[list[_Block]] = []
 
     def steps(self) -> Iterator[tuple[int, int, int]]:
-        """(number in `products`, tokens, GPUs that divide the vocabulary) of every step."""
+        """(number in `steps_of_graphs`, tokens, GPUs that divide the vocabulary) of every step."""
         profile, launches = self._profile, self._profile.launches
-        mine: dict[int, list[int]] = {}
+        mine: dict[int, list[_Block]] = {}
         queries: dict[int, int] = {}
         order = sorted(range(len(launches)), key=lambda number: launches.start[number])
         category = [recognise(kernel.name).category for kernel in profile.kernels.values]
@@ -111,17 +155,16 @@ class _Captured:
         for number in order:
             device, op = launches.device[number], launches.op[number]
             if op == NONE:
-                if category[launches.info[number]] == "gemm":
-                    mine.setdefault(device, []).append(number)
+                _collect(mine.setdefault(device, []), number, category[launches.info[number]])
                 continue
             queries[device] = self._tokens(op, heads) or queries.get(device, 0)
             end = ends[profile.ops.info[op]]
             if end is None:
                 continue
-            self.products.append(mine.pop(device, []))
+            self.steps_of_graphs.append(mine.pop(device, []))
             tokens = queries.pop(device, 0) or end[0]
-            if self.products[-1]:
-                yield len(self.products) - 1, tokens, end[1]
+            if any(block.product for block in self.steps_of_graphs[-1]):
+                yield len(self.steps_of_graphs) - 1, tokens, end[1]
 
     def _tokens(self, op: int, heads: Sequence[int]) -> int:
         """Queries of the attention that an operator is, or is part of; 0 for others."""
@@ -146,24 +189,46 @@ class _Captured:
                     return rows[0], gpus
         return None
 
-    def size(self, launch: int, path: str, op: Gemm) -> bool:
-        """Give a launch an operator; False for products that PyTorch has no operator for."""
-        kind = _TYPES.get(op.dtype)
-        if kind is None or op.weight or op.scaling:
-            return False
+    def size(self, block: _Block, part: _Part) -> None:
+        """Give the launches of a block an operator: PyTorch's for plain products, else the
+        operations themselves."""
         profile = self._profile
-        info = ProfiledOp(
-            "aten::mm",
-            json.dumps([[op.m, op.k], [op.k, op.n]]),
-            json.dumps([kind, kind]),
-            json.dumps([[op.k, 1], [1, op.k]]),
-            '["", ""]',
-        )
-        start = profile.launches.start[launch]
-        profile.launches.op[launch] = len(profile.ops)
+        info = _matmul(part.ops[0]) if part.product else None
+        if info is None:
+            name = "captured product" if part.product else "experts"
+            sizes = json.dumps([[part.tokens, part.hidden]])
+            info = ProfiledOp(name, sizes, values=json.dumps([str(op) for op in part.ops]))
+            profile.operations[profile.op_infos.number(info)] = part.ops
+        call = len(profile.ops)
+        start = profile.launches.start[block.launches[0]]
         profile.ops.add(profile.op_infos.number(info), NONE, start, 0)
-        profile.ops.module[-1] = profile.modules.number(path)
-        return True
+        profile.ops.module[-1] = profile.modules.number(part.path)
+        for launch in block.launches:
+            profile.launches.op[launch] = call
+
+
+def _collect(blocks: list[_Block], launch: int, category: str) -> None:
+    """Add a launch to the blocks of a step, if it is of a product or of experts."""
+    if category == "gemm":
+        blocks.append(_Block([launch], True))
+    elif category == "moe":
+        if not blocks or blocks[-1].product:
+            blocks.append(_Block([], False))
+        blocks[-1].launches.append(launch)
+
+
+def _matmul(op: Op) -> ProfiledOp | None:
+    """PyTorch's operator for a product; None for formats that it has none for."""
+    dtype = _TYPES.get(op.dtype) if isinstance(op, Gemm) else None
+    if not isinstance(op, Gemm) or dtype is None or op.weight or op.scaling:
+        return None
+    return ProfiledOp(
+        "aten::mm",
+        json.dumps([[op.m, op.k], [op.k, op.n]]),
+        json.dumps([dtype, dtype]),
+        json.dumps([[op.k, 1], [1, op.k]]),
+        '["", ""]',
+    )
 
 
 def _sizes(info: ProfiledOp) -> list[Any]:

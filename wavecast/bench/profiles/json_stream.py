@@ -32,6 +32,8 @@ _NOT_FINITE: Final = re.compile(rb"(?<=[:\[,\s])-?(?:nan|inf|NaN|Infinity)(?=[,\
 """Numbers that some profilers write and JSON does not have."""
 _DAMAGED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for text that is not JSON of the wanted form, or is nested too deeply."""
+_MARK: Final = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8."""
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _STEP: Final = np.zeros(256, dtype=np.int8)
 for _character, _value in (("{", 1), ("[", 1), ("}", -1), ("]", -1)):
@@ -79,13 +81,13 @@ class ArrayReader:
         """What precedes the elements, and the first bytes of them."""
         text = b""
         while True:
-            start = text.lstrip(b"\xef\xbb\xbf \t\r\n")
+            start = text.removeprefix(_MARK).lstrip()
             if start.startswith(b"["):
                 return b"", start[1:]
             at = text.find(self._key)
             opening = text.find(b"[", at) if at >= 0 else -1
             if opening >= 0 and not text[at + len(self._key) : opening].strip(b": \t\r\n"):
-                return text[:at], text[opening + 1 :]
+                return text[:at].removeprefix(_MARK), text[opening + 1 :]
             more = self._read()
             if not more or len(text) > _LONGEST:
                 raise InputError(f"no array {self._key.decode()}")

@@ -33,7 +33,7 @@ from wavecast.systems.sources.part import KernelPart
 from wavecast.systems.sources.price import GraphPrices
 
 if TYPE_CHECKING:
-    pass
+    from wavecast.model.ops.base import Op
 
 _LISTED: Final = "float"
 _SD: Final = 2 * 1.2816
@@ -164,6 +164,9 @@ class _Predictor:
         """Of all calls of a group, whose operator is the first of its chain; a later one is priced
         where PyTorch cannot make the first again. If none can be, the kernels of the group are
         priced by their names, and those of each category together."""
+        given = self._profile.operations.get(group.op)
+        if given is not None:
+            return [(self._scaled(self._by_model(group, given)), group)]
         why = "the calls that launched the kernels are not in the file"
         if group.chain and any(info.sizes for info in group.chain):
             found = self._by_operator(group)
@@ -222,6 +225,15 @@ class _Predictor:
                 return found
             why = why or found.why_not
         return replace(unknown, why_not=why)
+
+    def _by_model(self, group: LaunchGroup, ops: Sequence[Op]) -> OperatorTime:
+        """Operations whose sizes are those of a model."""
+        unknown = self._unpriced(group)
+        if self._batch.factor != 1:
+            return replace(unknown, why_not="sizes of --model are those of the batch that ran")
+        parts = [KernelPart("by model", op) for op in ops]
+        made = [CallKernel(part, 0, "fused", "", "forward") for part in parts]
+        return self._priced(unknown, made, group.count)
 
     def _by_name(self, group: LaunchGroup, why: str) -> OperatorTime:
         unknown = self._unpriced(group)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from wavecast.model.ops.base import Op
 
 Value = TypeVar("Value")
 
@@ -218,8 +221,9 @@ class HostCalls:
 
 @dataclass(slots=True)
 class Profile:
-    """A run on some devices. `traces` has thread traces by number of the kernel. `notes` say what
-    the file lacks, `damaged` counts the records that cannot be read and are left out."""
+    """A run on some devices. `traces` has thread traces by number of the kernel, `operations` what
+    operators compute that PyTorch does not have, by number of `op_infos`. `notes` say what the file
+    lacks, `damaged` counts the records that cannot be read and are left out."""
 
     tool: str
     devices: dict[int, ProfiledDevice] = field(default_factory=dict)
@@ -235,6 +239,7 @@ class Profile:
     module_calls: HostCalls = field(default_factory=HostCalls)
     counters: dict[int, dict[str, float]] = field(default_factory=dict)
     traces: dict[int, ThreadTrace] = field(default_factory=dict)
+    operations: dict[int, tuple[Op, ...]] = field(default_factory=dict)
     rank: int = 0
     notes: list[str] = field(default_factory=list)
     damaged: int = 0

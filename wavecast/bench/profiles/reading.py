@@ -35,6 +35,8 @@ OWN: Final = {
     "tables": "wavecast.bench.profiles.readers.tables",
 }
 _HEAD: Final = 4 << 20
+_DAY: Final = 24 * 3600 * 10**9
+"""Nanoseconds that no profiler records for."""
 _PACKED: Final = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}
 _TRACES: Final = ((".xplane.pb",), (".json", ".json.gz"))
 """Ends of the names of traces in a folder; JAX writes each trace in both formats."""
@@ -102,9 +104,16 @@ def _read(path: Path, reader: ModuleType) -> Profile:
 
 
 def _counted(profile: Profile) -> Profile:
-    """With a note on what is left out."""
+    """With notes on what is left out, and on times that cannot be of one run."""
     if profile.damaged:
         profile.notes.append(f"{count(profile.damaged, 'record')} cannot be read, left out")
+    starts = profile.launches.start
+    apart = (max(starts) - min(starts)) // _DAY if starts else 0
+    if apart:
+        profile.notes.append(
+            f"kernels start up to {count(apart, 'day')} apart: their times are of different "
+            "clocks, so spans and idle times mean nothing"
+        )
     return profile
 
 

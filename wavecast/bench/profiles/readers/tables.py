@@ -98,6 +98,9 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
     for row in rows:
         if row.get("Kind") not in (None, "", "KERNEL_DISPATCH"):
             continue
+        if not _whole(row):
+            damaged += 1
+            continue
         agent = row.get(reader.column(_DEVICE)) or ""
         try:
             key = (agent, row[dispatch]) if long and dispatch else ("", str(len(known)))
@@ -122,6 +125,12 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
         number = count(untimed, "dispatch", "dispatches")
         profile.notes.append(f"{number} without times in whole nanoseconds")
     return damaged
+
+
+def _whole(row: Mapping[str | None, object]) -> bool:
+    """Whether a row has as many cells as the header: `csv` fills missing ones with None, and has
+    what is too much under None."""
+    return None not in row and None not in row.values()
 
 
 def _time(text: str | None) -> int | None:
