@@ -21,6 +21,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
+from calibration import conformal
 from wavecast import arch
 from wavecast.arch.systems import system
 from wavecast.bench.accuracy.cases import Case
@@ -35,7 +36,7 @@ from wavecast.systems.training.op import TrainedModel
 TARGET = Path(__file__).parents[1] / "wavecast" / "systems" / "training" / "residuals.toml"
 FIT_MODEL = "Llama-2-70B"
 FEWEST_MODELS = 2
-QUANTILE = 0.8
+COVERAGE = 0.8
 SLOWDOWNS = np.arange(1.10, 1.36, 0.03)
 OVERLAPS = np.arange(0.0, 1.01, 0.25)
 
@@ -53,13 +54,17 @@ def step_seconds(op: TrainedModel) -> tuple[float, float, float]:
 
 
 def spread(part: pd.DataFrame) -> float:
-    """80 % quantile of the absolute residual, in which every model weighs the same. With few models
-    the sign of the next one's bias is not known, so the interval has equal ends."""
-    weight = 1 / part.groupby("model").log.transform("size").to_numpy()
-    logs = part.log.abs().to_numpy()
-    order = np.argsort(logs)
-    share = np.cumsum(weight[order])
-    return float(np.interp(QUANTILE * share[-1], share, logs[order]))
+    """Half the conformal interval of the residuals, models as groups (`calibration.conformal`).
+    With few models the sign of the next one's bias is not known, so the ends are equal."""
+    groups = {}
+    for model, own in part.groupby("model"):
+        both = np.concatenate([own.log.to_numpy(), -own.log.to_numpy()])
+        groups[str(model)] = both, np.ones(len(both))
+    ends = conformal.interval(groups, COVERAGE, FEWEST_MODELS)
+    if ends is None:  # one model is left
+        one = np.abs(part.log.to_numpy())
+        return float(np.quantile(one, COVERAGE))
+    return max(-ends[0], ends[1])
 
 
 def coverage(part: pd.DataFrame) -> float:
@@ -163,9 +168,9 @@ def rows_of(found: pd.DataFrame) -> Iterable[str]:
 def write(found: pd.DataFrame) -> None:
     """Write `residuals.toml`."""
     head = (
-        "# 80 % quantiles of |log(measured / predicted)| of the times of training steps, written\n"
-        "# by `python -m calibration.training DATA --write`. Columns: vendor (empty: all), dense\n"
-        "# or sparse (mixture of experts), quantile, runs, models. Every model weighs the same.\n"
+        "# Half the 80 % intervals of log(measured / predicted) of the times of training steps,\n"
+        "# written by `python -m calibration.training DATA --write`. Columns: vendor (empty:\n"
+        "# all), dense or sparse (mixture of experts), half, runs, models, which weigh the same.\n"
     )
     TARGET.write_text(head + "rows = [\n" + "\n".join(rows_of(found)) + "\n]\n", encoding="utf-8")
 

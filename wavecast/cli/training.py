@@ -46,6 +46,8 @@ _OPTIONS: Final = (
                  help="Training: store operands of activation functions in fp8."),
     click.option("--no-sequence-parallel", is_flag=True,
                  help="Training: norms on every GPU of --tp in full."),
+    click.option("--overlap-experts", is_flag=True,
+                 help="Training: exchanges with experts run next to another micro-batch."),
     click.option("--split-products", is_flag=True,
                  help="Training: communication of --tp runs next to parts of the products."),
     click.option("--overlap", type=NumberRange(0, 1), default=None,

@@ -61,6 +61,22 @@ def test_a_row_of_a_published_table() -> None:
     assert str(case.op.setup) == "TP1 EP8 DP8 ZeRO-1"
 
 
+def test_rows_of_a_table_have_the_settings_of_their_recipes() -> None:
+    def setup(**changes: object):
+        op = only({**TABLE, **changes}).op
+        assert isinstance(op, TrainedModel)
+        return op.setup
+
+    plain = setup()
+    assert (plain.gradients, plain.recompute, plain.expert_overlap) == ("bf16", "none", False)
+    assert setup(model="GPT OSS 120B").recompute == "selective"
+    pipeline = {"model": "Qwen3_235B_a22B", "gpu": "GB200", "precision": "MXFP8", "n_gpus": 256.0,
+                "pp": 8.0, "ep": 32.0, "batch_or_concurrency": 8192.0}  # fmt: skip
+    notes = "Pre-Training Performance; MBS=1 CP=1 VP={} FSDP=0 GA=None"
+    assert setup(**pipeline, notes=notes.format("3")).expert_overlap
+    assert not setup(**pipeline, notes=notes.format("n/a")).expert_overlap
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -206,6 +206,29 @@ def test_experts_are_divided() -> None:
     assert step.exposed["expert"] > 0
 
 
+def test_arriving_tokens_are_sorted_by_expert() -> None:
+    """Once there and once back, where a GPU has several experts of other GPUs' tokens."""
+
+    def sorts(setup: TrainingSetup) -> int:
+        kernels = model("Mixtral-8x7B", setup).kernels()
+        return sum(kernel.priced.node.name.startswith("sort by") for kernel in kernels)
+
+    eight = TrainingSetup(gpus=8, batch=8, sequence=1024)
+    assert sorts(replace(eight, expert=4)) == 4  # two kernels and their gradients
+    assert sorts(replace(eight, expert=8)) == sorts(eight) == 0
+
+
+def test_exchanges_with_experts_hide_next_to_another_micro_batch() -> None:
+    setup = TrainingSetup(gpus=8, batch=16, sequence=1024, expert=8)
+    plain = model("Qwen3-30B-A3B", setup).step()
+    hidden = model("Qwen3-30B-A3B", replace(setup, expert_overlap=True)).step()
+    every = plain.exposed["expert"]
+    assert hidden.exposed["expert"] == pytest.approx(0.25 * every)
+    assert plain.seconds - hidden.seconds == pytest.approx(0.75 * every, rel=1e-6)
+    with pytest.raises(UsageError, match="needs experts on several GPUs"):
+        replace(setup, expert=1, expert_overlap=True)
+
+
 def test_linear_attention_trains() -> None:
     step = model("Qwen3-Next-80B-A3B", ONE).step()
     assert step.phases["weight_grad"] > 0

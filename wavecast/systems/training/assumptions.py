@@ -30,7 +30,8 @@ class TrainingAssumptions:
     `usable_memory`: share of a GPU's memory that training may take. `communication_buffers`:
     bytes.
     `launch`: seconds of a kernel launch on the host. `kernel_slowdown`: time of a kernel in a long
-    run over its time alone. `overlap`: by parallelism; `tensor_split` where products are split.
+    run over its time alone. `overlap`: by parallelism; `tensor_split` where products are split,
+    `expert_batched` where exchanges with experts run next to another micro-batch.
     """
 
     weight_bytes: float

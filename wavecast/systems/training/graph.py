@@ -163,7 +163,8 @@ class TrainingGraph:
         return windowed(replace(op, seq_k=max(op.seq_q, keys)), window)
 
     def _experts(self, mlp: ExpertMlp) -> Iterator[Node]:
-        """Routed experts as grouped products, every expert with the same number of tokens."""
+        """Routed experts as grouped products, every expert with the same number of tokens. Tokens
+        of other GPUs arrive by sender: a GPU with several experts sorts them again, and back."""
         setup, hidden = self.setup, self.architecture.hidden
         divided = setup.expert > 1
         rows = setup.rows // (setup.norm_ranks if divided else 1)
@@ -173,14 +174,20 @@ class TrainingGraph:
         pairs, groups = each * experts, (each,) * experts
         form = self.formats.experts
         dtype, scaling = form.activations, form.scaling
-        yield Node("permute", "experts", Elementwise.of("copy", (pairs, hidden), "bf16"))
+        moved = Elementwise.of("copy", (pairs, hidden), "bf16")
+        yield Node("permute", "experts", moved)
+        resorted = divided and experts > 1
+        if resorted:
+            yield Node("sort by expert", "experts", moved)
         up = Gemm(m=pairs, n=2 * inter, k=hidden, groups=groups, dtype=dtype, scaling=scaling)
         yield Node("experts gate_up", "experts", up)
         act = Elementwise.of("silu_mul", (pairs, inter), "bf16")
         yield Node("experts activation", "experts", act)
         down = Gemm(m=pairs, n=hidden, k=inter, groups=groups, dtype=dtype, scaling=scaling)
         yield Node("experts down", "experts", down)
-        yield Node("combine", "experts", Elementwise.of("copy", (pairs, hidden), "bf16"))
+        if resorted:
+            yield Node("sort by sender", "experts", moved)
+        yield Node("combine", "experts", moved)
 
     def _cast(self, node: Node, *, fused: bool) -> Iterator[TrainedKernel]:
         """Conversion of a product's input, and of the gradient of its output, to fp8. The norm

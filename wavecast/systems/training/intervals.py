@@ -1,6 +1,7 @@
 """The interval of the time of a training step, from published runs of other models.
 
-`residuals.toml` has quantiles of |log(measured / predicted)|, by vendor and by dense or sparse.
+`residuals.toml` has half the intervals of log(measured / predicted), by vendor and by dense or
+sparse.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ class TrainingOptions:
     fp8_activations: bool = False
     no_sequence_parallel: bool = False
     split_products: bool = False
+    overlap_experts: bool = False
     overlap: float | None = None
 
     def setup(self, gpus: int) -> TrainingSetup:
@@ -64,6 +65,7 @@ class TrainingOptions:
             lora=self.lora,
             overlap=self.overlap,
             tensor_overlap=self.split_products,
+            expert_overlap=self.overlap_experts,
         )
         if self.dp not in (1, found.data):
             raise UsageError(f"{gpus} GPUs have {found.data} replicas, not the {self.dp} of --dp")

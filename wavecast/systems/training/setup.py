@@ -50,7 +50,8 @@ class TrainingSetup:
 
     `overlap`: share of the communication of sharding that is hidden (None: as assumed).
     `tensor_overlap`: a library splits products so that communication of tensor parallelism runs
-    next to their parts.
+    next to their parts. `expert_overlap`: tokens of one micro-batch go to their experts and back
+    next to the compute of another.
 
     Raises UsageError for sizes that do not divide, UnknownName for a name.
     """
@@ -75,6 +76,7 @@ class TrainingSetup:
     lora: int = 0
     overlap: float | None = None
     tensor_overlap: bool = False
+    expert_overlap: bool = False
 
     def __post_init__(self) -> None:
         for name in ("gpus", "batch", "sequence", "micro_batch", "tensor", "pipeline", "context",
@@ -114,6 +116,8 @@ class TrainingSetup:
             )
         if self.recompute_layers and self.recompute != "full":
             raise UsageError("recompute_layers belongs to the recomputation full")
+        if self.expert_overlap and self.expert == 1:
+            raise UsageError("the overlap of exchanges with experts needs experts on several GPUs")
         if (self.chunks > 1) != (self.schedule == "interleaved"):
             raise UsageError("several chunks per GPU belong to the schedule interleaved")
         if self.pipeline == 1 and self.schedule not in ("1f1b", "gpipe"):

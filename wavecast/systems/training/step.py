@@ -184,9 +184,11 @@ class TrainingModel:
     def overlaps(self) -> dict[str, Overlap]:
         """Assumed shares of hidden communication; the setup may give that of sharding."""
         found = dict(assumptions().overlap)
-        split = found.pop("tensor_split")
+        split, batched = found.pop("tensor_split"), found.pop("expert_batched")
         if self.setup.tensor_overlap:
             found["tensor"] = split
+        if self.setup.expert_overlap:
+            found["expert"] = batched
         given = self.setup.overlap
         if given is not None:
             found["data"] = Overlap(given, given, given)

@@ -49,6 +49,19 @@ _DTYPES: Final = {"FP8": "fp8", "MXFP8": "mxfp8", "BF16": "bf16"}
 _MACHINES: Final = {"GB200": "gb200-nvl72"}
 """Machines of names of GPUs; other GPUs are in nodes of eight."""
 _NODE: Final = 8
+_RECIPE: Final = {"gradients": "bf16"}
+"""What all rows of Megatron-Bridge's tables share: grad_reduce_in_fp32=False
+(perf_recipes/_common.py of NVIDIA-NeMo/Megatron-Bridge@067f987)."""
+_RECIPES: Final[Mapping[tuple[str, str, str], Mapping[str, Any]]] = {
+    # recompute_modules=["layernorm", "moe_act"] (gpt_oss_workload_base_configs.py, March 2026)
+    ("B200", "GPT OSS 120B", "BF16"): {"recompute": "selective"},
+    ("GB200", "GPT OSS 120B", "BF16"): {"recompute": "selective"},
+    # overlap_moe_expert_parallel_comm=True (perf_recipes of @067f987), which needs several chunks
+    # per GPU in a pipeline. DeepSeek on GB200 ran without it before June 2026, as most of its rows.
+    ("B200", "DeepSeekV3", "MXFP8"): {"expert_overlap": True},
+    ("GB200", "Qwen3_235B_a22B", "MXFP8"): {"expert_overlap": True},
+}
+"""What rows of a GPU, a model and a precision have besides, and their tables leave out."""
 _FILE: Final = re.compile(r"tp(\d+)pp(\d+)cp(\d+)")
 
 
@@ -155,7 +168,9 @@ def _table(row: Mapping[str, Any], notes: str) -> tuple[dict[str, Any], dict[str
     name = str(row["model"])
     model = _PUBLISHED.get(name) or known_model(name.replace("_", "-"))
     expert = row.get("ep")
-    return {"model": model, "dtype": dtype}, {
+    recipe = dict(_RECIPES.get((str(row["gpu"]), name, str(row["precision"])), {}))
+    recipe["expert_overlap"] = recipe.get("expert_overlap", False) and chunks > 1
+    return {"model": model, "dtype": dtype, **_RECIPE, **recipe}, {
         "micro_batch": int(values["MBS"]),
         "tensor": int(row["tp"]),
         "pipeline": int(row["pp"]),
