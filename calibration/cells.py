@@ -11,6 +11,8 @@ from typing import Any, Final
 from wavecast.model.distance import MeasuredRange
 
 TABLE: Final = Path(__file__).with_name("left_out.json")
+UNCALIBRATED: Final = "not predicted: no measurements are left to calibrate with"
+"""Why an experiment has no errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,11 @@ class LeftOutTable:
             {**self.notes, **other.notes},
         )
 
+    @property
+    def kept(self) -> int:
+        """The number of experiments with errors whose coefficients were not fitted again."""
+        return sum(" without " in name for name, why in self.notes.items() if why != UNCALIBRATED)
+
     def document(self) -> str:
         """The table as JSON, one row a line."""
         about = "Written by `python -m calibration.left_out DATA --sources CHECKOUT`: do not edit."
@@ -130,4 +137,4 @@ def _rows(rows: Iterable[Any]) -> str:
     return "[\n" + ",\n".join(lines) + "]"
 
 
-__all__ = ["TABLE", "Cell", "LeftOutTable", "Slice", "read"]
+__all__ = ["TABLE", "UNCALIBRATED", "Cell", "LeftOutTable", "Slice", "read"]

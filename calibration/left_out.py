@@ -27,7 +27,7 @@ from zlib import crc32
 import numpy as np
 
 from calibration import problems, refit
-from calibration.cells import TABLE, Cell, LeftOutTable, Slice, read
+from calibration.cells import TABLE, UNCALIBRATED, Cell, LeftOutTable, Slice, read
 from calibration.problems import PublishedProblem
 from wavecast import arch
 from wavecast.bench.accuracy import baselines
@@ -39,17 +39,19 @@ from wavecast.model.distance import Measured, MeasuredRange, PredictionSubject, 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """A calibration command: the `files` whose problems it should predict, the `arguments` of a
-    quick fit, and whether its coefficients are fitted again (`refitted`)."""
+    quick fit, whether its coefficients are fitted again (`refitted`), and whether it forgets those
+    of libraries without measurements by itself (`forgets`)."""
 
     files: tuple[str, ...]
     arguments: tuple[str, ...] = ()
     refitted: bool = True
+    forgets: bool = False
 
 
 FAMILIES: Final[Mapping[str, Calibration]] = {
     "gemm": Calibration(("gemm_tuned", "gemm_published", "gemm_tensile")),
     "moe": Calibration(("moe_tuned", "moe_counters")),
-    "attention": Calibration(("attention_published",)),
+    "attention": Calibration(("attention_published",), forgets=True),
     "elementwise": Calibration(("elementwise_norm",), ("--rounds", "1")),
     "convolution": Calibration(("conv_miopen",), ("--rounds", "1", "--sample", "60")),
     "collectives": Calibration(("collectives",)),
@@ -141,16 +143,19 @@ def run(
         {problem.subject.library.split(" ")[0] for problem in some}
         for some in (experiment.left_out, experiment.remaining)
     )
+    lost = gone_libraries - libraries
+    if refitted and FAMILIES[command].forgets:
+        lost = set()
     scopes = refit.learned_scopes(sorted(gone_devices - devices), sorted(devices))
     failed = ""
     with refit.sources() as copy:
-        forget = partial(_forget, copy, scopes, gone_libraries - libraries, libraries)
+        forget = partial(_forget, copy, scopes, lost, libraries)
         forget()
         gone = {problem.file for problem in experiment.left_out}
         left = {problem.file for problem in experiment.remaining}
         if gone & set(files):
             if not left & set(files):
-                return [], "no measurements are left to calibrate with"
+                return [], UNCALIBRATED
             if not refitted:
                 failed = "coefficients kept"
             frames = {}
@@ -169,7 +174,9 @@ def run(
     return [(p, s) for p, s in zip(chosen, seconds, strict=True) if s is not None], failed
 
 
-def _forget(copy: Path, scopes: set[str], gone: set[str], libraries: set[str]) -> None:
+def _forget(
+    copy: Path, scopes: Mapping[str, Sequence[str]], gone: set[str], libraries: set[str]
+) -> None:
     folder = copy / "wavecast" / "model" / "coefficients"
     values = {}
     for name in coefficients.families():

@@ -46,8 +46,9 @@ _LEFT_OUT: Final = """\
 A chip, a library, a source (a repository) or a third of the models (files of models, layers,
 programs) is removed from the measurements, the coefficients are fitted again, and what was removed
 is predicted: what an error is for a chip, a library or a model that nobody measured. Coefficients
-of a removed chip get the values of an unknown chip, or what facts say (`calibration/priors.py`);
-those of a removed library the middle of the others, or a guess from its code. What facts say for
+of a removed chip get the values of the chips most like it, or what facts say
+(`calibration/priors.py`); those of a removed library the middle of the others, or a guess from its
+code; the few of kernels, which are physical, stay. What facts say for
 the H100 was chosen by someone who had seen its measurements: its errors are not those of an unknown
 chip. *In interval* is the share of measured times in an interval from residuals without those of
 the group; *width* is high / low.
@@ -78,7 +79,7 @@ def left_out(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> str:
 
 def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[str]:
     """Mean coverage of left-out chips, libraries and sources, and median errors by family."""
-    if known.notes:
+    if known.kept:
         yield f"{_kept(known)}\n"
     yield "Groups count equally:\n"
     rows = []
@@ -103,11 +104,10 @@ def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[s
 
 def _kept(known: LeftOutTable) -> str:
     """A sentence on the experiments for which nothing was calibrated again."""
-    number = wording.count(sum(" without " in name for name in known.notes), "experiment")
     return (
-        f"In {number} the coefficients were kept, or nothing was left to "
-        "fit: the errors are those of the fit, without what only the left-out group told of "
-        "(the end of this part lists them)."
+        f"In {wording.count(known.kept, 'experiment')} the coefficients were kept: the errors are "
+        "those of the fit, without what only the left-out group told of (the end of this part "
+        "lists them)."
     )
 
 
@@ -209,11 +209,11 @@ def readme(text: str, known: LeftOutTable, groups: Sequence[GroupCoverage]) -> s
         ["family", "chips", "libraries", "sources", "models"],
         _by_family(known, groups),
     )
-    number = sum(" without " in name for name in known.notes)
-    if number:
+    if known.kept:
         table += (
-            f"\n\nRead these as errors of the fit: in {number} of the experiments the coefficients "
-            "were kept, not fitted again\nwithout the left-out group (`docs/accuracy.md`)."
+            f"\n\nRead these as errors of the fit: in {known.kept} of the experiments the "
+            "coefficients were kept, not fitted again\nwithout the left-out group "
+            "(`docs/accuracy.md`)."
         )
     begin, end = "<!-- left-out errors -->", "<!-- end of left-out errors -->"
     found, number = re.subn(rf"(?s){begin}.*?{end}", lambda _: f"{begin}\n{table}\n{end}", text)

@@ -40,27 +40,36 @@ def files_of(command: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.findall(r"(\w+)\.parquet", text)))
 
 
-def learned_scopes(left_out: Sequence[str], remaining: Sequence[str]) -> set[str]:
-    """The scopes of coefficients that only left-out devices (ids) belong to."""
+def learned_scopes(left_out: Sequence[str], remaining: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The scopes of coefficients that only left-out devices (ids) belong to; of each the wider ones
+    that others belong to, the narrowest first."""
     gone, kept = (
-        {scope for name in names for scope in coefficients.scopes(arch.load(name))[:-1]}
-        for names in (left_out, remaining)
+        [coefficients.scopes(arch.load(name)) for name in names] for names in (left_out, remaining)
     )
-    return gone - kept
+    known = {scope for scopes in kept for scope in scopes} | {"default"}
+    return {
+        scope: tuple(wider for wider in scopes[number + 1 :] if wider in known)
+        for scopes in gone
+        for number, scope in enumerate(scopes)
+        if scope not in known
+    }
 
 
 def forgotten(
-    rows: Mapping[str, Coefficient], scopes: set[str], gone: set[str], libraries: set[str]
+    rows: Mapping[str, Coefficient],
+    scopes: Mapping[str, Sequence[str]],
+    gone: set[str],
+    libraries: set[str],
 ) -> dict[str, float]:
     """`name@scope` -> the value that does not know what was left out: of the coefficients of a
-    family those with one of `scopes`, and those named after a library that is `gone`; the middle
-    of those named after the other `libraries`."""
+    family those with one of `scopes`, which take the value of a wider one, and those named after a
+    library that is `gone`; the middle of those named after the other `libraries`."""
     found = {}
     for name, row in rows.items():
-        for scope in row.values.keys() & scopes:
-            if "default" in row.values and row.status_in(scope) in LEARNED:
-                default = row.values["default"]
-                found[f"{name}@{scope}"] = prior(row.family, name, scope, default)
+        for scope in row.values.keys() & scopes.keys():
+            wider = next((other for other in scopes[scope] if other in row.values), None)
+            if wider is not None and row.status_in(scope) in LEARNED:
+                found[f"{name}@{scope}"] = prior(row.family, name, scope, row.values[wider])
         parts = name.split("_")
         if row.status in LEARNED and (own := gone & set(parts)):
             same = [

@@ -18,7 +18,8 @@ def test_a_lost_library_has_the_costs_of_its_schedule() -> None:
         assert found[f"call_asm_{direction}"] == TABLE[f"call_sdpa_{direction}"]
     assert found["bandwidth_asm"] == TABLE["bandwidth_split"]
     latent = attention.without(TABLE, (attention.LATENT,))
-    assert latent["bandwidth_asm"] == latent["bandwidth_split"] != TABLE["bandwidth_split"]
+    assert latent["stream_asm"] == latent["stream_split"] != TABLE["stream_split"]
+    assert attention.without(TABLE, ("triton",))["bandwidth_triton"] == TABLE["bandwidth_split"]
     assert found["vector_hipkittens_forward"] == TABLE["vector_hipkittens_forward"]
 
 

@@ -54,10 +54,26 @@ mi300x = 2.0
 def test_coefficients_that_only_what_is_left_out_tells_of_are_forgotten() -> None:
     rows = coefficients.read("gemm", TABLE)
     scopes = refit.learned_scopes(["mi300x"], ["mi308x", "mi355x"])
-    assert scopes == {"mi300x"}
+    assert scopes == {"mi300x": ("gfx942", "cdna3", "mall", "amd", "default")}
     assert refit.forgotten(rows, scopes, set(), {"ck", "asm"}) == {"step_ck@mi300x": 4.0}
-    assert refit.forgotten(rows, set(), {"ck"}, {"asm", "triton"}) == {"step_ck": 1.5}
-    assert refit.learned_scopes(["mi300x", "mi308x"], ["mi355x"]) >= {"mi300x", "gfx942", "cdna3"}
+    assert refit.forgotten(rows, {}, {"ck"}, {"asm", "triton"}) == {"step_ck": 1.5}
+    assert refit.learned_scopes(["mi300x", "mi308x"], ["mi355x"]).keys() >= {
+        *("mi300x", "gfx942", "cdna3")
+    }
+
+
+def test_a_left_out_chip_has_the_value_of_the_chips_most_like_it() -> None:
+    """Bandwidth behind a memory-side cache is that of the others with one."""
+    row = coefficients.coefficient("chips", "hbm_fraction")
+    for name, others, wider in (
+        ("mi300x", ["mi355x"], "mall"), ("mi210", ["mi355x"], "default"),
+        ("rx6800xt", ["mi100"], "default"),
+    ):  # fmt: skip
+        scopes = refit.learned_scopes([name], others)
+        found = refit.forgotten({row.name: row}, scopes, set(), set())
+        own = {scope for scope in scopes if scope in row.values}
+        assert found == {f"hbm_fraction@{scope}": row.values[wider] for scope in own}
+        assert own
 
 
 def test_facts_replace_what_only_a_left_out_vendor_tells_of() -> None:
@@ -74,7 +90,7 @@ def test_facts_replace_what_only_a_left_out_vendor_tells_of() -> None:
 def test_values_of_a_vendor_are_forgotten_unless_they_were_guessed() -> None:
     """NVIDIA's values were measured on H100: without it nothing tells of them. Guesses stay."""
     scopes = refit.learned_scopes(["h100_sxm"], ["mi300x"])
-    assert {"nvidia", "hopper"} <= scopes
+    assert {"nvidia", "hopper"} <= scopes.keys()
     assert "nvidia" not in refit.learned_scopes(["h100_sxm"], ["b200"])
     row = '[call]\nunit = "s"\nmeaning = "m"\nsource = "x"\nstatus = "fitted"\n%s'
     row += "default = 1\nnvidia = 2"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from wavecast.arch import Device
-from wavecast.model.distance import WIDER, DistanceClass, PredictionSubject
+from wavecast.model.distance import RELATED, WIDER, DistanceClass, PredictionSubject
 from wavecast.model.intervals import table
 from wavecast.model.prediction import Prediction
 
@@ -16,18 +16,22 @@ def interval_of(
     """Lower and upper end in seconds, of the narrowest row that describes the prediction. It reads
     the table itself, and does not share the search of `intervals`."""
     known = table()
+    wide = [name for name, families in RELATED.items() if subject.family in families]
     own: DistanceClass | None = known.measured.distance(subject, device.id).distance_class
     while own is not None:
         described = {
             key: row
             for key, row in known.rows.items()
             if key[0] == own.value
-            and key[1] in ("", subject.family)
+            and key[1] in ("", subject.family, *wide)
             and key[2] in ("", device.id)
             and key[3] in ("", subject.library or "best")
         }
         if described:
-            narrow = max(described, key=lambda key: (bool(key[1]), bool(key[2]), bool(key[3])))
+            narrow = max(
+                described,
+                key=lambda key: (bool(key[1]), key[1] not in wide, bool(key[2]), bool(key[3])),
+            )
             row = described[narrow]
             break
         own = WIDER[own]

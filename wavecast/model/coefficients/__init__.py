@@ -10,10 +10,10 @@ A file is a family, a table in it a coefficient:
     default = 0.9
     gfx950 = 0.85
 
-A value belongs to a scope: a device (`mi355x`), a target (`gfx950`), a generation (`cdna4`), a
-vendor (`amd`) or `default`, looked up in that order. A device whose own scopes have none gets the
-default: the prediction for a chip nobody calibrated. `statuses = { nvidia = "guessed" }` names
-scopes whose value has another status than the row.
+A value belongs to a scope: a device (`mi355x`), a target (`gfx950`), a generation (`cdna4`), chips
+with a memory-side cache (`mall`), a vendor (`amd`) or `default`, looked up in that order. A device
+whose own scopes have none gets the default: the prediction for a chip nobody calibrated.
+`statuses = { nvidia = "guessed" }` names scopes whose value has another status than the row.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from wavecast.arch import Device
 from wavecast.errors import MissingFact, UnknownName
 
 STATUSES = ("fitted", "measured", "documented", "derived", "guessed")
+MALL = "mall"
+"""Scope of chips with a memory-side cache: their memory is behind a fabric of several dies or
+partitions."""
 _FIELDS = ("unit", "meaning", "status", "source")
 
 
@@ -63,7 +66,8 @@ class Coefficient:
 
 def scopes(device: Device) -> tuple[str, ...]:
     """The scopes of a device, the narrowest first."""
-    return device.id, device.target, device.generation, device.vendor, "default"
+    cached = (MALL,) if device.get("mall") else ()
+    return device.id, device.target, device.generation, *cached, device.vendor, "default"
 
 
 @cache

@@ -72,7 +72,7 @@ def streaming(
     tried = tried[tried <= most_splits] if most_splits else tried
     asked = np.array([splits]) if splits else tried
     grid = _grid(sizes, asked, int(k["split_tokens"]), packed=packed)
-    bandwidth = chip.hbm_peak * machine.coefficient("bandwidth", library, "split")
+    bandwidth = chip.hbm * machine.coefficient("bandwidth", library, "split")
     slots = chip.units * (1 if sizes.latent else _RESIDENT)
     workgroups = grid.sequences * grid.heads * grid.row_tiles * grid.parts
     fetched = sizes.token_lines * sizes.kv_heads / grid.heads
