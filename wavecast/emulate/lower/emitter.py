@@ -20,7 +20,7 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.registers import ScalarRegisters
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.values import I32, I64, PTR, VOID, TextValue, element
+from wavecast.emulate.lower.values import I32, I64, PTR, VOID, TextValue
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.program import Program
 from wavecast.isa.registers import SPECIAL_REGISTERS
@@ -160,12 +160,12 @@ class WaveEmitter(Emitter):
         """Results of instructions added as text, so far."""
 
     def row(self, number: int) -> Any:
-        word = state.VECTORS + number * self.layout.lanes
-        if not self.input.quick:
-            return element(self.builder, self.state, word, I32)
-        return self.emit_value(
-            PTR, f"getelementptr i32, ptr {self.state.get_reference()}, i64 {word}"
-        )
+        return self.word(state.VECTORS + number * self.layout.lanes)
+
+    def word(self, number: int) -> Any:
+        """A pointer to a word of the wave's state."""
+        text = f"getelementptr i32, ptr {self.state.get_reference()}, i64 {number}"
+        return self.emit_value(PTR, text)
 
     def exec_mask(self) -> Any:
         """EXEC as an integer of one bit per lane. In quick code its halves are words of the wave's
@@ -184,12 +184,11 @@ class WaveEmitter(Emitter):
 
     def stop(self, status: int, instruction: int = 0) -> None:
         """Leave the function with a status; the instruction is named for errors."""
-        builder = self.builder
-        builder.store(I32(status), self.status)
+        self.emit_text(f"store i32 {status}, ptr {self.status.get_reference()}")
         if status >= state.BARRIER:
-            word = element(builder, self.state, state.ERROR_INSTRUCTION, I32)
-            builder.store(I32(instruction), word)
-        builder.branch(self.exit)
+            word = self.word(state.ERROR_INSTRUCTION).get_reference()
+            self.emit_text(f"store i32 {instruction}, ptr {word}")
+        self.builder.branch(self.exit)
 
     def resume_at(self, block: Any) -> None:
         """Make a wave that stops here continue at an LLVM block."""

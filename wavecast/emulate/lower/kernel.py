@@ -120,7 +120,7 @@ class KernelLowering:
             used |= instruction.decoded.reads | instruction.decoded.writes
         for position in bits_of(used >> SGPR_BASE):
             position += SGPR_BASE
-            word = element(builder, emitter.state, state.scalar_word(position), I32)
+            word: Any = emitter.word(state.scalar_word(position))
             if not self.input.quick:
                 slot = builder.alloca(I32, name=f"r{position}")
                 builder.store(load(builder, word, I32), slot)
@@ -157,9 +157,11 @@ class KernelLowering:
         """Count a block's instructions. A loop header is where the wave pauses when its slice is
         used up, and where it resumes."""
         emitter, builder = self.emitter, self.emitter.builder
-        allowed = load(builder, self._budget, I64, 8)
-        left = builder.sub(allowed, I64(block.stop - block.start))
-        builder.store(left, self._budget)
+        budget = self._budget.get_reference()
+        allowed = emitter.emit_value(I64, f"load i64, ptr {budget}, align 8")
+        spent = f"sub i64 {allowed.get_reference()}, {block.stop - block.start}"
+        left = emitter.emit_value(I64, spent)
+        emitter.emit_text(f"store i64 {left.get_reference()}, ptr {budget}, align 8")
         if block.index not in self._pauses:
             return
         with builder.if_then(builder.icmp_signed("<", left, I64(0)), likely=False):
