@@ -61,7 +61,7 @@ def experts(layer: Any, x: Any) -> Any:
 def convolution(layer: Any, x: Any) -> Any:
     kernel = tf.transpose(layer.kernel, (2, 3, 1, 0))
     padded = tf.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    return tf.nn.relu(tf.nn.conv2d(padded, kernel, (2, 1), "VALID") + layer.bias)
+    return tf.nn.relu(tf.nn.conv2d(padded, kernel, (2, 2), "VALID") + layer.bias)
 
 
 L = wt.layers
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[int, ...], Callable[..., Any]]] 
     "gated": (lambda: L.KerasGatedMLP(20), (2, 5, 12), gated),
     "experts": (lambda: L.KerasExperts(4, 2, 8), (2, 5, 12), experts),
     "convolution": (
-        lambda: L.KerasConvolution(6, (3, 3), (2, 1), (1, 1), "relu"), (2, 7, 6, 4), convolution
+        lambda: L.KerasConvolution(6, (3, 3), (2, 2), (1, 1), "relu"), (2, 7, 6, 4), convolution
     ),
 }  # fmt: skip
 
