@@ -1,6 +1,7 @@
 """Keras layers whose forward and backward passes are operators of the kernel library.
 
-Weights have Keras's conventions: kernels are [inputs, outputs]. Shapes of inputs must be known when a function is traced: give `keras.Input` a `batch_size`, or run eagerly.
+Weights have Keras's conventions: kernels are [inputs, outputs]. Shapes of inputs must be known when
+a function is traced: give `keras.Input` a `batch_size`, or run eagerly.
 """
 
 # pyright: reportMissingImports=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
