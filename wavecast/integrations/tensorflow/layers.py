@@ -1,7 +1,7 @@
 """Keras layers whose forward and backward passes are operators of the kernel library.
 
-Weights have Keras's conventions: kernels are [inputs, outputs], images are channels-last. Shapes of
-inputs must be known when a function is traced: give `keras.Input` a `batch_size`, or run eagerly.
+Weights have Keras's conventions: kernels are [inputs, outputs]. Shapes of inputs must be known when
+a function is traced: give `keras.Input` a `batch_size`, or run eagerly.
 """
 
 # pyright: reportMissingImports=false, reportMissingModuleSource=false, reportAttributeAccessIssue=false
@@ -167,69 +167,13 @@ class KerasExperts(_SameShape):
         return tf.reshape(found, x.shape)
 
 
-class KerasConvolution(keras.layers.Layer):
-    """`convolution` of channels-last inputs with one to three spatial dimensions. `kernel_size` and
-    `strides` have a number per dimension; `padding` is the rows and columns of zeros at each side.
-    """
-
-    def __init__(
-        self,
-        filters: int,
-        kernel_size: tuple[int, ...],
-        strides: tuple[int, ...] = (),
-        padding: tuple[int, ...] = (),
-        activation: str = "none",
-        **named: Any,
-    ) -> None:
-        super().__init__(**named)
-        rank = len(kernel_size)
-        self.filters, self.kernel_size, self.activation_name = filters, kernel_size, activation
-        self.strides, self.padding = strides or (1,) * rank, padding or (0,) * rank
-        if not len(self.strides) == len(self.padding) == rank:
-            raise UsageError(f"strides and padding have a number for each of {rank} dimensions")
-
-    def build(self, input_shape: Any) -> None:
-        """The kernel [filters, channels, …] and the bias [filters]."""
-        shape = (self.filters, input_shape[-1], *self.kernel_size)
-        self.kernel = self.add_weight(shape=shape, initializer="glorot_uniform", name="kernel")
-        self.bias = self.add_weight(shape=(self.filters,), initializer="zeros", name="bias")
-
-    def call(self, x: Any) -> Any:
-        """`x` [batch, …, channels]. Raises ArgumentError."""
-        rank = len(self.kernel_size)
-        spatial = range(1, rank + 1)
-        found = _operator("convolution")(
-            tf.transpose(x, (0, rank + 1, *spatial)), _cast(self.kernel, x), _cast(self.bias, x),
-            list(self.strides), list(self.padding), [1] * rank, 1, self.activation_name,
-        )  # fmt: skip
-        return tf.transpose(found, (0, *(one + 1 for one in spatial), 1))
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        """[batch, …, filters]."""
-        sizes = zip(input_shape[1:-1], self.kernel_size, self.strides, self.padding, strict=True)
-        spatial = ((size + 2 * pad - kernel) // stride + 1 for size, kernel, stride, pad in sizes)
-        return (input_shape[0], *spatial, self.filters)
-
-    def get_config(self) -> dict[str, Any]:
-        """Arguments of the constructor."""
-        names = ("filters", "kernel_size", "strides", "padding")
-        own = {name: getattr(self, name) for name in names}
-        return {**super().get_config(), **own, "activation": self.activation_name}
-
-
 def _cast(weight: Any, x: Any) -> Any:
     """A weight in the dtype of the input, as a tensor."""
     return tf.cast(tf.convert_to_tensor(weight), x.dtype)
 
 
-LAYERS = (
-    KerasRMSNorm, KerasLayerNorm, KerasAttention, KerasGatedMLP, KerasExperts, KerasConvolution
-)  # fmt: skip
-
 __all__ = [
-    "LAYERS",
     "KerasAttention",
-    "KerasConvolution",
     "KerasExperts",
     "KerasGatedMLP",
     "KerasLayerNorm",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Final
 
 import torch
@@ -18,7 +17,6 @@ from vllm.model_executor.layers.quantization.utils.quant_utils import is_layer_s
 from vllm.model_executor.utils import replace_parameter
 
 from wavecast.integrations.vllm.experts import LibraryRouting, multiplied, options
-from wavecast.integrations.vllm.plugin import LOCAL, asked
 from wavecast.integrations.vllm.served import serve
 
 _experts: Final = serve("FusedMoE", "moe_experts_fp8")
@@ -86,8 +84,9 @@ class WavecastFp8MoE(LibraryRouting, Fp8MoEMethod):
 
 
 class WavecastMxfp4MoE(LibraryRouting, Mxfp4MoEMethod):
-    """`wavecast.ops.dequantise_mx` as weights are loaded, then `moe_experts` in the model's dtype:
-    weights take four times the memory of the checkpoint."""
+    """`wavecast.ops.dequantise_mx` as weights are loaded (its reference where the GPU is emulated),
+    then `moe_experts` in the model's dtype: weights take four times the memory of the
+    checkpoint."""
 
     def __init__(self, moe: Any) -> None:
         FusedMoEMethodBase.__init__(self, moe)
@@ -112,13 +111,10 @@ class WavecastMxfp4MoE(LibraryRouting, Mxfp4MoEMethod):
         """Weights become values of the model's dtype."""
         self.decide_routing(layer)
         dtype = self.moe.in_dtype
-        with _emulated():
-            for name in ("w13", "w2"):
-                codes, scale = (
-                    getattr(layer, f"{name}_{one}") for one in ("weight", "weight_scale")
-                )
-                values = _widen(codes.data, scale.data, dtype)
-                replace_parameter(layer, f"{name}_weight", _parameter(values))
+        for name in ("w13", "w2"):
+            codes, scale = (getattr(layer, f"{name}_{one}") for one in ("weight", "weight_scale"))
+            values = _widen(codes.data, scale.data, dtype)
+            replace_parameter(layer, f"{name}_weight", _parameter(values))
 
     def apply(
         self,
@@ -171,13 +167,6 @@ def _by_square(weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
 
 def _parameter(value: Tensor) -> torch.nn.Parameter:
     return torch.nn.Parameter(value, requires_grad=False)
-
-
-def _emulated() -> contextlib.AbstractContextManager[Any]:
-    """The GPU that operators run on while weights are loaded."""
-    from wavecast.integrations.vllm.worker import emulated
-
-    return contextlib.nullcontext() if asked() == LOCAL else emulated()
 
 
 CONFIGS: Final = {"fp8": WavecastFp8Config, "mxfp4": WavecastMxfp4Config}

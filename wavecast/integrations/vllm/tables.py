@@ -16,7 +16,6 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +51,7 @@ class TableFiles:
 ENGINES: Final[Mapping[str, TableFiles]] = {
     # get_config_file_name of vLLM 0.33, in VLLM_TUNED_CONFIG_FOLDER
     "vllm": TableFiles("", "[128,128]"),
-    # python/sglang/srt/layers/moe/fused_moe_triton/configs of SGLang, in SGLANG_MOE_CONFIG_DIR
+    # get_config_file_name and get_moe_configs of SGLang 0.5.23, in SGLANG_MOE_CONFIG_DIR
     "sglang": TableFiles("configs/triton_{triton}", "[128, 128]"),
 }
 """By the engine's name."""
@@ -73,8 +72,10 @@ def suffix(engine: str, dtype: str, *, block: bool) -> str:
 
 def store(folder: Path, engine: str, name: str, table: Mapping[int, Config]) -> Path:
     """Write a table where the engine looks for it. Raises InputError."""
-    triton = version("triton").partition("+")[0].replace(".", "_")
-    path = folder / ENGINES[engine].folder.format(triton=triton) / name
+    import triton
+
+    release = triton.__version__.replace(".", "_")
+    path = folder / ENGINES[engine].folder.format(triton=release) / name
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
