@@ -77,10 +77,17 @@ __global__ void intrinsics(float *f, double *d, int *n, unsigned long long *m, i
         if (i == 63) n[7] = from;
     }
     if (i == 0) {
-        *v *= 3, *v <<= 1, ++*v;
+        *v *= 3, *v = 2 * *v, ++*v;
         n[8] = atomicCAS_system(&n[9], 0, 5);
     }
+    cooperative_groups::thread_block_tile<32> tile =
+        cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block());
+    if (i == 70) n[10] = tile.thread_rank(), n[11] = tile.meta_group_rank();
 }
+
+struct __align__(16) Aligned {
+    int x;
+};
 
 static int memory() {
     float host[100], back[100];
@@ -282,6 +289,7 @@ static int device_functions() {
     NEED(m[0] == 0x2492492492492492ull && m[1] == 15);
     NEED(n[5] == 31 && n[6] == 32 && n[7] == 7);
     NEED(v->x == 7 && v->w == 25 && n[8] == 0 && n[9] == 5);
+    NEED(n[10] == 6 && n[11] == 2 && sizeof(Aligned) == 16 && min(3, 2) == max(1, 2));
     return 0;
 }
 

@@ -65,6 +65,9 @@ template <unsigned Size, typename Parent = void> class thread_block_tile : publi
    public:
     __WC_FN explicit thread_block_tile(unsigned rank)
         : thread_group(kind::tile, Size, rank % Size), index_(rank / Size) {}
+    template <typename Other>
+    __WC_FN thread_block_tile(const thread_block_tile<Size, Other> &tile)
+        : thread_block_tile(tile.meta_group_rank() * Size + tile.thread_rank()) {}
     __WC_FN static void sync() { __syncwarp(); }
     __WC_FN static constexpr unsigned size() { return Size; }
     __WC_FN static constexpr unsigned num_threads() { return Size; }

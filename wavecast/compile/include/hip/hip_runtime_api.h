@@ -11,6 +11,7 @@
 #define __constant__ __attribute__((constant))
 #define __managed__ __attribute__((managed))
 #define __forceinline__ inline __attribute__((always_inline))
+#define __align__(bytes) __attribute__((aligned(bytes)))
 // Functions of these headers: their code counts for the line that calls them.
 #define __wc_inline __forceinline__ __attribute__((nodebug))
 // As HIP defines it: most threads of a block and, optionally, fewest waves per SIMD.

@@ -73,7 +73,8 @@ template <typename T> struct alignas(4 * sizeof(T)) HIP_vector_type<T, 4> {
     template <typename T, int N, typename U>                                                       \
     __host__ __device__ __wc_inline HIP_vector_type<T, N> operator op(                             \
         U a, const HIP_vector_type<T, N> &b) {                                                     \
-        return HIP_vector_type<T, N>(static_cast<T>(a)) op##= b;                                   \
+        HIP_vector_type<T, N> all(static_cast<T>(a));                                              \
+        return all op##= b;                                                                        \
     }
 __WC_VECTOR_OPERATOR(+)
 __WC_VECTOR_OPERATOR(-)

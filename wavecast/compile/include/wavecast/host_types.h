@@ -97,6 +97,13 @@ typedef enum hipSharedMemConfig {
     hipSharedMemBankSizeEightByte
 } hipSharedMemConfig;
 
+typedef enum hipComputeMode {
+    hipComputeModeDefault = 0,
+    hipComputeModeExclusive = 1,
+    hipComputeModeProhibited = 2,
+    hipComputeModeExclusiveProcess = 3
+} hipComputeMode;
+
 typedef enum hipLimit_t {
     hipLimitStackSize = 0,
     hipLimitPrintfFifoSize = 1,

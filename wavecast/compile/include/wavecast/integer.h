@@ -89,30 +89,33 @@ __WC_FN double __ll2double_rn(long long x) { return (double)x; }
 __WC_FN double __ull2double_rn(unsigned long long x) { return (double)x; }
 __WC_FN float __double2float_rn(double x) { return (float)x; }
 
-__WC_FN int min(int a, int b) { return a < b ? a : b; }
-__WC_FN int max(int a, int b) { return a > b ? a : b; }
-__WC_FN unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
-__WC_FN unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
-__WC_FN unsigned min(int a, unsigned b) { return min((unsigned)a, b); }
-__WC_FN unsigned min(unsigned a, int b) { return min(a, (unsigned)b); }
-__WC_FN unsigned max(int a, unsigned b) { return max((unsigned)a, b); }
-__WC_FN unsigned max(unsigned a, int b) { return max(a, (unsigned)b); }
-__WC_FN long min(long a, long b) { return a < b ? a : b; }
-__WC_FN long max(long a, long b) { return a > b ? a : b; }
-__WC_FN unsigned long min(unsigned long a, unsigned long b) { return a < b ? a : b; }
-__WC_FN unsigned long max(unsigned long a, unsigned long b) { return a > b ? a : b; }
-__WC_FN long long min(long long a, long long b) { return a < b ? a : b; }
-__WC_FN long long max(long long a, long long b) { return a > b ? a : b; }
-__WC_FN unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
-__WC_FN unsigned long long max(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
-__WC_FN float min(float a, float b) { return __builtin_fminf(a, b); }
-__WC_FN float max(float a, float b) { return __builtin_fmaxf(a, b); }
-__WC_FN double min(double a, double b) { return __builtin_fmin(a, b); }
-__WC_FN double max(double a, double b) { return __builtin_fmax(a, b); }
-__WC_FN double min(float a, double b) { return __builtin_fmin(a, b); }
-__WC_FN double min(double a, float b) { return __builtin_fmin(a, b); }
-__WC_FN double max(float a, double b) { return __builtin_fmax(a, b); }
-__WC_FN double max(double a, float b) { return __builtin_fmax(a, b); }
+// As in HIP, these are there for the host too.
+#define __WC_HD static __host__ __device__ __wc_inline
+__WC_HD int min(int a, int b) { return a < b ? a : b; }
+__WC_HD int max(int a, int b) { return a > b ? a : b; }
+__WC_HD unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
+__WC_HD unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
+__WC_HD unsigned min(int a, unsigned b) { return min((unsigned)a, b); }
+__WC_HD unsigned min(unsigned a, int b) { return min(a, (unsigned)b); }
+__WC_HD unsigned max(int a, unsigned b) { return max((unsigned)a, b); }
+__WC_HD unsigned max(unsigned a, int b) { return max(a, (unsigned)b); }
+__WC_HD long min(long a, long b) { return a < b ? a : b; }
+__WC_HD long max(long a, long b) { return a > b ? a : b; }
+__WC_HD unsigned long min(unsigned long a, unsigned long b) { return a < b ? a : b; }
+__WC_HD unsigned long max(unsigned long a, unsigned long b) { return a > b ? a : b; }
+__WC_HD long long min(long long a, long long b) { return a < b ? a : b; }
+__WC_HD long long max(long long a, long long b) { return a > b ? a : b; }
+__WC_HD unsigned long long min(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
+__WC_HD unsigned long long max(unsigned long long a, unsigned long long b) { return a > b ? a : b; }
+__WC_HD float min(float a, float b) { return __builtin_fminf(a, b); }
+__WC_HD float max(float a, float b) { return __builtin_fmaxf(a, b); }
+__WC_HD double min(double a, double b) { return __builtin_fmin(a, b); }
+__WC_HD double max(double a, double b) { return __builtin_fmax(a, b); }
+__WC_HD double min(float a, double b) { return __builtin_fmin(a, b); }
+__WC_HD double min(double a, float b) { return __builtin_fmin(a, b); }
+__WC_HD double max(float a, double b) { return __builtin_fmax(a, b); }
+__WC_HD double max(double a, float b) { return __builtin_fmax(a, b); }
+#undef __WC_HD
 __WC_FN int abs(int x) { return x < 0 ? -x : x; }
 __WC_FN long abs(long x) { return x < 0 ? -x : x; }
 __WC_FN long labs(long x) { return x < 0 ? -x : x; }

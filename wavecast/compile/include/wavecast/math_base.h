@@ -43,6 +43,8 @@ __WC_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c)
 __WC_FN float fdimf(float a, float b) { return a > b ? a - b : 0.0f; }
 __WC_FN double fdim(double a, double b) { return a > b ? a - b : 0.0; }
 __WC_FN float fdim(float a, float b) { return fdimf(a, b); }
+__WC_FN double nan(const char *) { return __builtin_nan(""); }
+__WC_FN float nanf(const char *) { return __builtin_nanf(""); }
 __WC_FN float fdividef(float a, float b) { return a / b; }
 __WC_FN float rhypotf(float x, float y) { return 1.0f / __builtin_sqrtf(x * x + y * y); }
 __WC_FN float norm3df(float x, float y, float z) { return __builtin_sqrtf(x * x + y * y + z * z); }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <hip/hip_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define __WC_FN static __device__ __wc_inline
 
