@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from wavecast.compile.disassemble import _entered, _with_symbols
+from wavecast.compile.disassemble import _entered, _with_distances, _with_symbols
 from wavecast.isa.encoding.stream import CodeReader
 
 COUNTER = (0x100, "s_getpc_b64 s[2:3]", None)
@@ -45,3 +45,29 @@ def test_a_trap_for_firmware_that_does_not_preload_is_left_out(first) -> None:
     assert [item.address for item in found][:1] == [0x1100 if first == 0xBF920002 else 0x1000]
     assert found[-1].decoding is not None
     assert found[-1].decoding.text == "s_endpgm"
+
+
+@pytest.mark.parametrize(
+    ("last", "symbol", "called"),
+    [
+        (("s_setpc_b64 s[12:13]", None), ".L200", []),
+        (("s_branch 4", 0x120), "function_200@rel32@lo+0", [0x200]),
+    ],
+    ids=["far branch", "call"],
+)
+def test_distances_in_registers(last, symbol, called) -> None:
+    """How Tensile reaches code: its distance in a register, and the program counter added to it."""
+    body = [
+        (0x100, "s_getpc_b64 s[12:13]", None),
+        (0x104, "s_add_i32 s8, 0xf8, 4", None),
+        (0x10C, "s_add_u32 s12, s12, s8", None),
+        (0x110, "s_addc_u32 s13, s13, 0", None),
+        (0x114, *last),
+        (0x120, "s_swappc_b64 s[30:31], s[12:13]", None),
+        (0x1FC, "s_endpgm", None),
+        (0x200, "s_setpc_b64 s[30:31]", None),
+    ]
+    found, functions = _with_distances(body)
+    assert found[1][:2] == (0x104, f"s_add_i32 s8, {symbol}, 4")
+    assert functions == called
+    assert [one for one in found if one[0] != 0x104] == [one for one in body if one[0] != 0x104]

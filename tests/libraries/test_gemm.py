@@ -1,4 +1,4 @@
-"""Matrix products of AITER, rocBLAS (Tensile)."""
+"""Matrix products of AITER, rocBLAS (Tensile) and hipBLASLt (TensileLite)."""
 
 from __future__ import annotations
 
@@ -99,3 +99,24 @@ def test_tensile_fp16() -> None:
     }  # fmt: skip
     launch(kernel, (*groups, 1), prod(threads), arguments)
     torch.testing.assert_close(d.float(), (a.float() @ b.float()).T, rtol=2e-2, atol=0.15)
+
+
+def test_hipblaslt_bf16_calls_its_activation() -> None:
+    """TensileLite computes the address of a function of the kernel, and calls it per element."""
+    kernel = library_kernel(
+        "hipblaslt_TensileLibrary_BB_BB_HA_Bias_Aux_SAV_UA_Type_BB_HPA_Contraction_l_Alik_Bjlk"
+        "_Cijk_Dijk_gfx1100.co",
+        "MT64x16x32",
+    )
+    threads = [int(size) for size in re.findall(r"_WG(\d+)_(\d+)_(\d+)", kernel.symbol)[0]]
+    m, n, k = 64, 32, 96
+    a, b, d = _random(m, k).bfloat16(), _random(k, n).bfloat16(), torch.zeros(n, m).bfloat16()
+    groups = -(-m // 64) * -(-n // 16)
+    arguments = {
+        "Gemm info": 1, "kernel info0": 1, "kernel info1": 1, "numWG": groups, "SizesFree0": m,
+        "SizesFree1": n, "SizesFree2": 1, "SizesSum0": k, "D": d, "C": d, "A": a, "B": b,
+        "strideD0": m, "strideD1": m * n, "strideC0": m, "strideC1": m * n, "strideA0": k,
+        "strideA1": m * k, "strideB0": n, "strideB1": n * k, "alpha": 1.0,
+    }  # fmt: skip
+    launch(kernel, (groups, 1, 1), prod(threads), arguments)
+    torch.testing.assert_close(d.float(), (a.float() @ b.float()).T, rtol=1e-2, atol=0.05)

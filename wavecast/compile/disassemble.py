@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 from wavecast.compile.dwarf import LineTable, line_table
@@ -29,6 +30,12 @@ _SUM = re.compile(
     r"(?P<sum>s_add\w+ (?P<register>\S+), (?P=register), )"
     r"(?:lit\()?(?P<number>-?(?:0x[0-9a-f]+|\d+))\)?$"
 )
+_DISTANCE = re.compile(
+    r"(?P<start>s_add_[iu]32 (?P<register>s\d+), )(?:lit\()?(?P<number>0x[0-9a-f]+|\d+)\)?, 4$"
+)
+_CALL: Final = "s_swappc_b64"
+_AFTER_COUNTER: Final = 4
+"""Instructions from reading the program counter to the jump that a distance is for."""
 _WORD: Final = (1 << 32) - 1
 _PRELOAD: Final = "user_sgpr_kernarg_preload_length"
 _COMPATIBLE_BYTES: Final = 256
@@ -66,9 +73,13 @@ def disassemble(
         if name == kernel and descriptor.directives.get(_PRELOAD, 0):
             placed = _entered(placed, start)
         body = _with_symbols(_checked(name, placed), starts)
-        out += _function(name, body, lines)
+        body, called = _with_distances(body)
+        ends = [*called, stop]
+        out += _function(name, [one for one in body if one[0] < ends[0]], lines)
         if name == kernel:
             out += _descriptor(name, descriptor, image)
+        for first, end in pairwise(ends):
+            out += _function(_called(first), [o for o in body if first <= o[0] < end], lines)
     return "\n".join([*out, *_metadata(image, kernel), ""])
 
 
@@ -167,6 +178,41 @@ def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Dec
     return found
 
 
+def _with_distances(body: list[Decoded]) -> tuple[list[Decoded], list[int]]:
+    """Instructions with symbols where a register is set to the distance of code, as Tensile does:
+    `s_add_i32 s8, label, 4`, which the program counter is then added to; and the addresses of
+    functions in the body, which are called through such a sum. A far branch jumps right away."""
+    order = {address: index for index, (address, _, _) in enumerate(body)}
+    calls = any(text.startswith(_CALL) for _, text, _ in body)
+    found, called = list(body), set()
+    for index, (address, text, _) in enumerate(body[:-_AFTER_COUNTER]):
+        counter, distance = _COUNTER.match(text), _DISTANCE.match(body[index + 1][1])
+        if counter is None or distance is None:
+            continue
+        low = f"s_add_u32 s{counter[1]}, s{counter[1]}, {distance['register']}"
+        target = address + 4 + int(distance["number"], 0) + 4
+        if body[index + 2][1] != low or target not in order:
+            continue
+        jumps = body[index + _AFTER_COUNTER][1].startswith("s_setpc_b64")
+        symbol = f".L{target:x}"
+        if not jumps and calls and order[target] and _ends(body[order[target] - 1][1]):
+            called.add(target)
+            symbol = f"{_called(target)}@rel32@lo+0"
+        where = target if jumps else None
+        found[index + 1] = body[index + 1][0], f"{distance['start']}{symbol}, 4", where
+    return found, sorted(called)
+
+
+def _ends(text: str) -> bool:
+    """Whether the next instruction is not executed after this one."""
+    return text.startswith(("s_endpgm", "s_setpc_b64", "s_branch", _DATA))
+
+
+def _called(address: int) -> str:
+    """The name of a function that only code knows by its address."""
+    return f"function_{address:x}"
+
+
 def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterator[str]:
     own = {address for address, _, _ in body}
     targets = {target for _, _, target in body if target is not None}
@@ -182,7 +228,7 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
         if row is not None and row != previous:
             yield f"\t.loc\t{row[0]} {row[1]} {row[2]}"
         previous = row
-        if target in own and not text.endswith((">>32", "&4294967295")):
+        if target in own and ".L" not in text:
             text = _LAST_NUMBER.sub(f".L{target:x}", text)
         yield "\t" + text
     yield f"{end}:"
