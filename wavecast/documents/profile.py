@@ -122,6 +122,15 @@ class ComparedProfilesJson(JsonObject):
     operators: Annotated[list[ComparedOperatorJson], doc("the largest difference first")]
 
 
+class LaunchCostsJson(JsonObject):
+    """Launches of kernels by a call of their own; those of graphs are launched together."""
+
+    launches: Annotated[Count, doc("kernels that a call of their own launched")]
+    call: Annotated[NonNegative, doc("median seconds in the launching call")]
+    delay: Annotated[float, doc("median seconds from the start of the call to that of the kernel")]
+    short: Annotated[Count, doc("kernels that take no longer than the call that launched them")]
+
+
 class ProfiledDeviceJson(JsonObject):
     """What a device did from its first kernel to the end of its last."""
 
@@ -135,6 +144,7 @@ class ProfiledDeviceJson(JsonObject):
     exposed: Annotated[NonNegative, doc("seconds with a collective and nothing else")]
     idle: Annotated[Numbers, doc("seconds between kernels by their cause")]
     critical_path: Annotated[Numbers, doc("seconds of the critical path by category of kernels")]
+    launching: Annotated[LaunchCostsJson | None, doc("null: the launching calls are not known")]
 
 
 class CodeFigureJson(JsonObject):

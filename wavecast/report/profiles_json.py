@@ -10,12 +10,14 @@ from wavecast.bench.profiles.counters import CountedLaunches, by_kernel
 from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise
+from wavecast.bench.profiles.launching import launch_costs
 from wavecast.bench.profiles.ranks import skew
 from wavecast.documents import base
 from wavecast.documents.profile import (
     ClassResidualJson,
     ComparedOperatorJson,
     ComparedProfilesJson,
+    LaunchCostsJson,
     MovedOperatorJson,
     MovedProfileJson,
     OperatorTimeJson,
@@ -169,6 +171,7 @@ def _shares(found: Mapping[str, TimeShare]) -> list[TimeShareJson]:
 def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDeviceJson:
     given = answer.profile.devices.get(device.device)
     path = critical_path(answer.profile, device.device)
+    costs = launch_costs(answer.profile, device.device)
     return ProfiledDeviceJson(
         number=device.device,
         name=given.name if given else "",
@@ -180,6 +183,14 @@ def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDevice
         exposed=device.exposed * _NANO,
         idle={cause: time * _NANO for cause, time in device.idle.items()},
         critical_path={part: time * _NANO for part, time in path.parts.items()},
+        launching=LaunchCostsJson(
+            launches=costs.launches,
+            call=costs.call * _NANO,
+            delay=costs.delay * _NANO,
+            short=costs.short,
+        )
+        if costs
+        else None,
     )
 
 

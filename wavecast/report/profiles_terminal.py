@@ -18,9 +18,11 @@ from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import short
+from wavecast.bench.profiles.launching import launch_costs
 from wavecast.bench.profiles.ranks import skew
 from wavecast.report import profiles_code, profiles_trace, units
 from wavecast.report.terminal_text import safe
+from wavecast.wording import count
 
 if TYPE_CHECKING:
     from wavecast.bench.profiles.answer import ProfileAnswer
@@ -103,6 +105,13 @@ def _device(answer: ProfileAnswer, device: DeviceSummary, console: Console) -> N
         text.append(
             f"\n    collectives {device.collectives / span:.1%}, of which "
             f"{device.exposed / max(1, device.collectives):.0%} with nothing else running"
+        )
+    costs = launch_costs(answer.profile, device.device)
+    if costs:
+        text.append(
+            f"\n    launches take the host {units.seconds(costs.call * _NANO)}, kernels start "
+            f"{units.seconds(costs.delay * _NANO)} after (medians); {costs.short:,} of "
+            f"{count(costs.launches, 'kernel')} no longer than their launch"
         )
     console.print(text)
 
