@@ -46,6 +46,7 @@ def write(tmp_path: Path):
         ("16xdgx-h100", "h100_sxm", 128, 16),
         ("gb200-nvl72", "b200", 72, 1),
         ("8xMI250X", "mi250x_gcd", 8, 1),
+        ("2xRX9070XT", "rx9070xt", 2, 1),
     ],
 )
 def test_selectors(selector: str, device: str, gpus: int, nodes: int) -> None:

@@ -153,6 +153,19 @@ def test_operators_of_a_program_are_recorded_and_not_computed() -> None:
     assert not ran
 
 
+def test_patterns_of_a_graph_without_tensors_are_matched_on_the_cpu() -> None:
+    """Inductor takes a GPU where a graph that it compiles first has no tensors."""
+    from torch._inductor import compile_fx
+
+    from wavecast.integrations.torch_graph.compiled import LaunchRecorder, _without_trials
+
+    graph = torch.fx.GraphModule({}, torch.fx.Graph())
+    assert compile_fx.get_inputs_devices((), graph) == [None]
+    with _without_trials(LaunchRecorder()):
+        assert compile_fx.get_inputs_devices((), graph) == [torch.device("cpu")]
+    assert compile_fx.get_inputs_devices((), graph) == [None]
+
+
 @pytest.mark.thorough
 def test_a_module_that_looks_at_values_is_refused() -> None:
     class Looks(nn.Module):

@@ -136,7 +136,7 @@ def test_a_format_that_the_device_does_not_multiply_is_widened(ready) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("Llama-3.3-70B", {"tensor": 7}, "64 heads of attention do not divide among 7"),
+        ("Llama-3.3-70B", {"tensor": 7}, "64 heads of attention do not divide among 7 GPUs"),
         ("Llama-3.3-70B", {"tensor": 8, "expert": 8}, "no experts for 8 GPUs"),
         ("Llama-3.3-70B", {"pipeline": 81}, "80 layers, fewer than 81 stages"),
         (
@@ -152,3 +152,12 @@ def test_what_does_not_divide_is_refused(name, given, message) -> None:
     label, values = huggingface.load(name)
     with pytest.raises(UsageError, match=message):
         check(huggingface.read(values, label), Parallelism(**given))
+
+
+def test_heads_that_do_not_divide_name_a_number_that_does() -> None:
+    from wavecast.systems import huggingface
+
+    label, values = huggingface.load("Llama-3.1-8B")
+    with pytest.raises(UsageError) as caught:
+        check(huggingface.read(values, label), Parallelism(tensor=72))
+    assert caught.value.hint == "--tp 32 divides them"

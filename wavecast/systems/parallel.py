@@ -98,8 +98,10 @@ def check(
         attention, mlp = layer.attention, layer.mlp
         heads = attention.value_heads if isinstance(attention, LinearAttention) else attention.heads
         if heads % tensor:
+            fewer = max(ranks for ranks in range(1, tensor) if heads % ranks == 0)
             raise UsageError(
-                f"{name}: {heads} heads of attention do not divide among {tensor} GPUs"
+                f"{name}: {heads} heads of attention do not divide among {tensor} GPUs",
+                hint=f"--tp {fewer} divides them",
             )
         if isinstance(attention, CompressedAttention) and attention.groups % tensor:
             raise UsageError(

@@ -179,11 +179,12 @@ def _gradients(output: Any) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
 
 @contextlib.contextmanager
 def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
-    """Have Inductor choose configurations without their launches being recorded."""
-    from torch._inductor import config
+    """Have Inductor choose configurations without their launches being recorded, and match patterns
+    on the CPU where a graph has no tensors (else it asks a GPU)."""
+    from torch._inductor import compile_fx, config
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-    chosen = CachingAutotuner.autotune_to_one_config
+    chosen, devices = CachingAutotuner.autotune_to_one_config, compile_fx.get_inputs_devices
 
     def unrecorded(self: Any, *args: Any, **named: Any) -> Any:
         recorder.trial = True
@@ -192,8 +193,12 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
         finally:
             recorder.trial = False
 
+    def or_cpu(inputs: Any, graph: Any) -> list[torch.device]:
+        return [one for one in devices(inputs, graph) if one] or [torch.device("cpu")]
+
     patches = Patches()
     patches.attribute(CachingAutotuner, "autotune_to_one_config", unrecorded)
+    patches.attribute(compile_fx, "get_inputs_devices", or_cpu)
     try:
         with config.patch(_SETTINGS):
             yield
