@@ -39,7 +39,7 @@ docs: install
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs 8000
 
-# Other versions of Python and Triton, each in an environment of its own (noxfile.py).
+# Other versions of Python and Triton, each in its own environment (noxfile.py).
 matrix: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
 	$(BIN)/nox

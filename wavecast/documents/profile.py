@@ -123,9 +123,9 @@ class ComparedProfilesJson(JsonObject):
 
 
 class LaunchCostsJson(JsonObject):
-    """Launches of kernels by a call of their own; those of graphs are launched together."""
+    """Launches of kernels by one call each; those of graphs are launched together."""
 
-    launches: Annotated[Count, doc("kernels that a call of their own launched")]
+    launches: Annotated[Count, doc("kernels that one call each launched")]
     call: Annotated[NonNegative, doc("median seconds in the launching call")]
     delay: Annotated[float, doc("median seconds from the start of the call to that of the kernel")]
     short: Annotated[Count, doc("kernels that take no longer than the call that launched them")]

@@ -12,7 +12,7 @@ from wavecast.bench.profiles.profile import NONE, Profile
 
 @dataclass(frozen=True, slots=True)
 class LaunchCosts:
-    """Of `launches` kernels that a call of their own launched: medians, in nanoseconds, of the time
+    """Of `launches` kernels that one call each launched: medians, in nanoseconds, of the time
     in the call and from its start to that of the kernel; `short` kernels take no longer than their
     call."""
 
@@ -24,7 +24,7 @@ class LaunchCosts:
 
 def launch_costs(profile: Profile, device: int) -> LaunchCosts | None:
     """Of a device; None if the file has no call that launched one kernel alone. Kernels of a graph
-    are launched together and have none of their own."""
+    are launched together and have no such calls."""
     launches, calls = profile.launches, profile.calls
     mine = np.flatnonzero(np.asarray(launches.device, dtype=np.int64) == device)
     correlation = np.asarray(launches.correlation, dtype=np.int64)[mine]

@@ -1,7 +1,7 @@
 """Between memory, one lane's dwords after another, and registers, one row of lanes after another.
 
 Sixteen lanes at a time, in two steps of shuffles that take two vectors each. Hosts without AVX-512
-move four dwords of eight lanes at a time (`EIGHT`), by shuffles within halves of their vectors.
+move four dwords of 8 lanes at a time (`EIGHT`), by shuffles within halves of their vectors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOW_DWORDS: Final = (0, 8, 1, 9, 4, 12, 5, 13)
 _HIGH_DWORDS: Final = (2, 10, 3, 11, 6, 14, 7, 15)
 _LOW_PAIRS: Final = (0, 1, 8, 9, 4, 5, 12, 13)
 _HIGH_PAIRS: Final = (2, 3, 10, 11, 6, 7, 14, 15)
-"""What interleaves dwords, or pairs of them, of each half of two vectors of eight."""
+"""What interleaves dwords, or pairs of them, of each half of two vectors of 8."""
 
 
 def piece_lanes(count: int) -> int:
@@ -91,25 +91,25 @@ def to_pieces(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
 
 
 def moves_eight(count: int) -> bool:
-    """Whether `count` dwords of a lane move by eight lanes on this host."""
+    """Whether `count` dwords of a lane move by 8 lanes on this host."""
     return count == 4 and processor().strip_lanes < LANES
 
 
 def from_eight(builder: ir.IRBuilder, lanes: Sequence[Any]) -> list[Any]:
-    """Four rows of eight lanes from the four dwords of each."""
+    """Four rows of 8 lanes from the four dwords of each."""
     first = [joined(builder, (lanes[lane], lanes[lane + 4])) for lane in range(4)]
     return _interleaved(builder, *first)
 
 
 def to_eight(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
-    """The four dwords of each of eight lanes from four rows of them."""
+    """The four dwords of each of 8 lanes from four rows of them."""
     pairs = _interleaved(builder, *rows)
     halves = (range(4), range(4, 8))
     return [shuffled(builder, pair, pair, half) for half in halves for pair in pairs]
 
 
 def _interleaved(builder: ir.IRBuilder, a: Any, b: Any, c: Any, d: Any) -> list[Any]:
-    """Four vectors of eight: a transposition of four dwords by four in each half."""
+    """Four vectors of 8: a transposition of four dwords by four in each half."""
     found = []
     for dwords in (_LOW_DWORDS, _HIGH_DWORDS):
         both = [shuffled(builder, *pair, dwords) for pair in ((a, b), (c, d))]
