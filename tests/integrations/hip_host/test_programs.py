@@ -50,6 +50,14 @@ def test_a_part_of_the_api_does_what_hip_does(
     assert (code, err) == (0, ""), out
 
 
+def test_code_of_other_compilers_is_read_from_the_program(
+    program: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hip, "compiled_program", lambda binary: [])
+    code, out, err = ran(program, capfd, "memory")
+    assert (code, err) == (0, ""), out
+
+
 def test_properties_are_those_of_the_gpu(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ran(program, capfd, "devices", "--gpus", "2")
     assert code == 0, out
