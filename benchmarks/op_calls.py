@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 import wavecast
-from wavecast.integrations.torch import library
+from wavecast.integrations.torch import library, replay
 from wavecast.kernels import recording, registry
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
@@ -66,7 +66,9 @@ def main() -> None:
 
 def row(operator: Operator, seconds: float) -> None:
     """Print one operator's times."""
-    arguments = tuple(operator.inputs(Make(0), **operator.cases[0]).values())
+    arguments = replay.repeated_calls(operator.name).values(
+        (), operator.inputs(Make(0), **operator.cases[0])
+    )
     call = library.function(operator.name)
     overload = getattr(torch.ops.wavecast, operator.name)
     for _ in range(3):

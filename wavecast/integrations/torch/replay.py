@@ -117,9 +117,12 @@ class RepeatedCalls:
         ):
             return MISSED
         tensors: list[Tensor] = []
-        found = self._calls.get(_signature(self.values(args, named), tensors))
-        if found.__class__ is not RecordedCall or not found.direct:
+        found: Any = self._calls.get(_signature(self.values(args, named), tensors))
+        if found.__class__ is not RecordedCall:
             return MISSED
+        for at in found.doubtful:
+            if tensors[at].is_neg():
+                return MISSED
         if _records_gradients():
             for one in tensors:
                 if one.requires_grad:
@@ -146,7 +149,7 @@ class RepeatedCalls:
     def find(self, key: tuple[Any, ...]) -> RecordedCall | None:
         """The call recorded under a key, if Triton's driver is the one it was recorded for."""
         found = self._calls.get(key)
-        if found.__class__ is RecordedCall and driver._active is _owner and found.is_here():
+        if isinstance(found, RecordedCall) and driver._active is _owner and found.is_here():
             return found
         return None
 

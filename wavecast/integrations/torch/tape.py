@@ -32,14 +32,6 @@ _EMPTY: Final = frozenset(
 )
 _ZEROS: Final = frozenset({"aten::zeros", "aten::zeros_like", "aten::new_zeros"})
 _SAME_TENSOR: Final = frozenset({"aten::detach", "aten::alias"})
-_SAME_ELEMENTS: Final = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("view", "_unsafe_view", "reshape", "_reshape_alias", "flatten", "unflatten"),
-        *("transpose", "permute", "t", "unsqueeze", "squeeze", "contiguous"),
-    )
-)
-"""Views whose elements are those of the tensor they are of: a kernel gets the same address."""
 _READS_DATA: Final = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero"})
 
 
@@ -63,15 +55,15 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """The steps of a call. `device` is the index of the GPU it was recorded on, -1 on the CPU. It
-    may be replayed without the dispatcher where it is `direct`: no tensor of the signature can be
-    the negative of its memory, which only parts of complex tensors are, two elements apart."""
+    """The steps of a call. `device` is the index of the GPU it was recorded on, -1 on the CPU.
+    `doubtful` are the tensors that may be the negative of their memory, as parts of complex tensors
+    are: those without neighbouring elements."""
 
     steps: tuple[Run, ...]
     spare: tuple[None, ...]
     result: int | tuple[int, ...] | None
     device: int
-    direct: bool
+    doubtful: tuple[int, ...]
 
     def is_here(self) -> bool:
         """Whether the current GPU is the one of the call."""
@@ -112,6 +104,7 @@ class _Tape(TorchDispatchMode):
     steps: list[_Step] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
     tensors: list[Tensor] = field(default_factory=list)
+    roots: dict[int, int] = field(default_factory=dict)
     same: dict[int, int] = field(default_factory=dict)
     kept: list[Tensor] = field(default_factory=list)
     reason: str = ""
@@ -178,8 +171,8 @@ class _Tape(TorchDispatchMode):
             returned = None if result is None else numbers[0]
         device = next((one.get_device() for one in self.tensors), -1)
         spare = (None,) * (len(self.tensors) - len(self.arguments))
-        direct = all(map(_is_unit_strided, self.arguments))
-        return RecordedCall(tuple(reversed(steps)), spare, returned, device, direct)
+        doubtful = tuple(at for at, one in enumerate(self.arguments) if _is_doubtful(one))
+        return RecordedCall(tuple(reversed(steps)), spare, returned, device, doubtful)
 
     def _number(self, tensor: Tensor) -> int:
         number = self.numbers.get(id(tensor))
@@ -212,37 +205,57 @@ class _Tape(TorchDispatchMode):
         mutable = func._schema.is_mutable
         before = tuple(self._number(one) for one in reads)
         made = tuple(self._number(one) for one in results)
-        if name in _SAME_ELEMENTS and _is_whole(results[0], reads[0]):
-            self.same[made[0]] = self.same.get(before[0], before[0])
+        if not mutable and reads and all(_is_view(one, reads[0]) for one in results):
+            for number, view in zip(made, results, strict=True):
+                self._viewed(number, view, before[0])
+            return
         if name in _EMPTY:
             run = _allocating(made[0], results[0], torch.empty, torch.empty_strided)
         elif name in _ZEROS and results[0].is_contiguous():
             run = _allocating(made[0], results[0], torch.zeros, None)
         else:
-            places = [(at, self.numbers[id(one)]) for at, one in _tensors(leaves)]
+            filled = [
+                (at, self.numbers[id(one)])
+                for at, one in enumerate(leaves)
+                if isinstance(one, Tensor)
+            ]
             static = [None if isinstance(one, Tensor) else one for one in leaves]
-            run = _computing(func, static, spec, places, made, isinstance(result, Tensor))
+            run = _computing(func, static, spec, filled, made, isinstance(result, Tensor))
         pure = not mutable and torch.Tag.nondeterministic_seeded not in func.tags
         self.steps.append(_Step(run, before if name not in _EMPTY | _ZEROS else (), made, pure))
 
+    def _viewed(self, number: int, view: Tensor, of: int) -> None:
+        """Make a view of the tensor that a tensor is a view of itself, in one step. A kernel gets
+        the same address from either where the view has all of its elements."""
+        root = self.roots.get(of, of)
+        self.roots[number] = root
+        tensor = self.tensors[root]
+        if view.data_ptr() == tensor.data_ptr() and view.numel() == tensor.numel():
+            self.same[number] = root
+        shape, stride = tuple(view.shape), view.stride()
+        shift = view.storage_offset() - tensor.storage_offset()
 
-def _tensors(leaves: Sequence[Any]) -> list[tuple[int, Tensor]]:
-    return [(at, one) for at, one in enumerate(leaves) if isinstance(one, Tensor)]
+        def run(numbered: Tensors) -> None:
+            of = numbered[root]
+            numbered[number] = of.as_strided(shape, stride, of.storage_offset() + shift)
+
+        self.steps.append(_Step(run, (root,), (number,), pure=True))
 
 
 def _offset(args: tuple, kwargs: Mapping[str, Any]) -> Any:
     return args[3] if len(args) > 3 else kwargs.get("storage_offset")
 
 
-def _is_unit_strided(tensor: Tensor) -> bool:
-    """Whether some elements of a tensor are neighbours, or it has one of integers."""
+def _is_doubtful(tensor: Tensor) -> bool:
+    """Whether a tensor of floats has no two neighbouring elements."""
     steps = zip(tensor.shape, tensor.stride(), strict=True)
-    return not tensor.is_floating_point() or any(n > 1 and step == 1 for n, step in steps)
+    return tensor.is_floating_point() and not any(n > 1 and step == 1 for n, step in steps)
 
 
-def _is_whole(view: Tensor, tensor: Tensor) -> bool:
-    """Whether a view starts where its tensor does and has all of its elements."""
-    return view.data_ptr() == tensor.data_ptr() and view.numel() == tensor.numel()
+def _is_view(result: Tensor, of: Tensor) -> bool:
+    """Whether a result is another view of a tensor's memory."""
+    shared = result.untyped_storage()._cdata == of.untyped_storage()._cdata
+    return shared and result.dtype == of.dtype
 
 
 def _allocating(number: int, like: Tensor, plain: Any, strided: Any) -> Run:
@@ -266,7 +279,7 @@ def _computing(
     func: Any,
     static: list[Any],
     spec: TreeSpec,
-    places: Sequence[tuple[int, int]],
+    filled: Sequence[tuple[int, int]],
     made: tuple[int, ...],
     single: bool,
 ) -> Run:
@@ -274,7 +287,7 @@ def _computing(
 
     def run(numbered: Tensors) -> None:
         leaves = static.copy()
-        for at, number in places:
+        for at, number in filled:
             leaves[at] = numbered[number]
         args, kwargs = tree_unflatten(leaves, spec)
         found = func(*args, **kwargs)
@@ -292,7 +305,7 @@ def _launching(
 ) -> Run:
     """A launch of a compiled kernel on the current stream, with Triton's hooks."""
     kernel, (x, y, z) = launch.kernel, launch.grid
-    active = driver.active
+    active: Any = driver.active
     device, stream_of = active.get_current_device(), active.get_current_stream
     start, function, packed = kernel.run, kernel.function, kernel.packed_metadata
     runtime = knobs.runtime
