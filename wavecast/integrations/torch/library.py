@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
-from wavecast.integrations.imported import DTENSOR, TRANSFORMERS, when_imported
+from wavecast.integrations.imported import DTENSOR, DYNAMO, TRANSFORMERS, when_imported
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch import autograd, batching
 from wavecast.integrations.torch.replay import MISSED, RepeatedCalls, repeated_calls
@@ -38,6 +38,7 @@ def install() -> None:
         define(operator)
     registry.listen(define)
     when_imported(Patches(), DTENSOR, "wavecast.integrations.torch.sharding")
+    when_imported(Patches(), DYNAMO, "wavecast.integrations.torch.inductor_backend")
     when_imported(Patches(), TRANSFORMERS, "wavecast.integrations.torch.huggingface_names")
 
 
