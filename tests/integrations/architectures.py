@@ -102,7 +102,8 @@ _IMAGE: Final = {"image_size": 16, "patch_size": 8}
 _MLA: Final = {
     "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
     "v_head_dim": 8, "n_routed_experts": 4, "n_group": 1, "topk_group": 1,
-    "first_k_dense_replace": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "num_key_value_heads": 2,
+    "first_k_dense_replace": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+    "num_key_value_heads": 2,
 }  # fmt: skip
 
 ARCHITECTURES: Final = (
@@ -214,8 +215,8 @@ def table(rows: list[Row]) -> str:
         HEADING,
         "What `wavecast.ops.replace(model)` replaces in models of transformers of two layers with",
         "random weights, after one call: blocks by operator with their number, and what stays. The",
-        "results are those of the model before. `python -m tests.integrations.architectures --write`",
-        "makes this table; a test compares it.",
+        "results are those of the model before. The table is made by",
+        "`python -m tests.integrations.architectures --write`, and a test compares it.",
         "",
         "| architecture | replaced | stays |",
         "|---|---|---|",

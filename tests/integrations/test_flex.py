@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
-flex = pytest.importorskip("torch.nn.attention.flex_attention")
+flex: Any = pytest.importorskip("torch.nn.attention.flex_attention")
 
 import wavecast  # noqa: E402
 from wavecast import ops  # noqa: E402
@@ -99,7 +99,7 @@ CASES = [
 def test_modifiers_are_options_of_attention(score_mod: Any, mask: Any) -> None:
     given = tensors()
     found, lse = ops.flex_attention(*given, score_mod=score_mod, block_mask=mask, return_lse=True)
-    expected, right = written_out(*given, score_mod, mask)
+    expected, right = written_out(given[0], given[1], given[2], score_mod, mask)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(lse, right, rtol=1e-4, atol=1e-5)
 
@@ -107,9 +107,9 @@ def test_modifiers_are_options_of_attention(score_mod: Any, mask: Any) -> None:
 def test_block_masks_and_shared_heads_run_machine_code() -> None:
     given = tensors(shared=2)
     block_mask = flex.create_block_mask(causal, None, None, TOKENS, TOKENS, device="cpu")
-    expected = flex.flex_attention(*given, alibi, block_mask, enable_gqa=True)
+    expected = flex.flex_attention(*given, score_mod=alibi, block_mask=block_mask, enable_gqa=True)
     with wavecast.device("gfx942") as device:
-        found = ops.flex_attention(*given, alibi, block_mask, enable_gqa=True)
+        found = ops.flex_attention(*given, score_mod=alibi, block_mask=block_mask, enable_gqa=True)
     assert device.executed == 1
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 

@@ -35,9 +35,10 @@ def flex_attention(
 
     `query` is [batch, heads, tokens, width], `key` and `value` [batch, kv heads, keys, width], of
     one dtype of float32, float16 or bfloat16. `score_mod` may be a soft cap, a coefficient per head
-    times the distance (ALiBi; without its magnitude only in causal masks), and a `torch.where` of a mask
-    and -inf. `block_mask`, a `BlockMask` or a function of (b, h, q, kv), may be a band of positions
-    (causal, sliding window), documents whose tokens are neighbours, or several (`and_masks`).
+    times the distance (ALiBi; without its magnitude only in causal masks), and a `torch.where` of a
+    mask and -inf. `block_mask`, a `BlockMask` or a function of (b, h, q, kv), may be a band of
+    positions (causal, sliding window), documents whose tokens are neighbours, or several
+    (`and_masks`).
 
     Returns what FlexAttention returns, with `return_lse` (result, logarithms of the sums in
     float32). Raises UsageError with the reason for other modifiers and other shapes.

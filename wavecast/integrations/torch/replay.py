@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from torch._C import _functorch  # pyright: ignore[reportAttributeAccessIssue]
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 from triton.runtime.driver import driver
@@ -37,9 +38,9 @@ MISSED: Final = object()
 
 _function_modes: Final = torch._C._len_torch_function_stack
 _dispatch_modes: Final = torch._C._len_torch_dispatch_stack
-_transforms: Final = torch._C._functorch.peek_interpreter_stack
+_transforms: Final = _functorch.peek_interpreter_stack
 _jit_traces: Final = torch._C._get_tracing_state
-_is_profiled: Final = torch.autograd._profiler_enabled
+_is_profiled: Final = torch.autograd._profiler_enabled  # pyright: ignore[reportPrivateImportUsage]
 _records_gradients: Final = torch.is_grad_enabled
 
 _repeated: Final[dict[str, RepeatedCalls]] = {}
@@ -79,7 +80,7 @@ class RepeatedCalls:
         self._tail = tuple(self._defaults.get(name) for name in self.names)
         self._call = call
         self._mutates = bool(operator.mutates)
-        self._calls: dict[tuple[Any, ...], Any] = {}
+        self._calls: dict[tuple[Any, ...] | None, Any] = {}
         _repeated[operator.name] = self
 
     def clear(self) -> None:

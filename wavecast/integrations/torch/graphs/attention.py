@@ -123,7 +123,7 @@ def _unmasked(node: Any) -> tuple[Any, Band | None]:
 def _uncapped(node: Any) -> tuple[Any, float]:
     """(logits, c) of c · tanh(logits / c)."""
     for tanh, cap in pairs(node) if name(node) == "mul" else ():
-        ratio = tanh.args[0] if name(tanh) == "tanh" else None
+        ratio: Any = tanh.args[0] if name(tanh) == "tanh" else None
         if name(ratio) in ("div", "truediv") and ratio.args[1] == cap:
             return ratio.args[0], float(cap)
     return node, 0.0
@@ -141,8 +141,8 @@ def _unscaled(node: Any) -> tuple[Any, float]:
 
 def _unrepeated(node: Any) -> Any:
     """Keys before each head was repeated for the queries that share it."""
-    wide = node.args[0] if name(node) == "reshape" else None
-    narrow = wide.args[0] if name(wide) == "expand" else None
+    wide: Any = node.args[0] if name(node) == "reshape" else None
+    narrow: Any = wide.args[0] if name(wide) == "expand" else None
     if name(narrow) != "getitem" or not isinstance(narrow.args[1], tuple):
         return node
     every = slice(None, None, None)
@@ -178,7 +178,7 @@ def _unexpanded(node: Any) -> Any:
     return node
 
 
-def _compared(node: Node) -> Band | None:
+def _compared(node: Any) -> Band | None:
     """The band of a comparison of the positions of keys and queries."""
     one, other = node.args
     relation = name(node)

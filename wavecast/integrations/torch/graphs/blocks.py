@@ -130,7 +130,7 @@ def _is_table(node: Any, function: str) -> bool:
         if len(numbers) != 1:
             return False
         node = uncast(next(one for one in node.args if isinstance(one, Node)))
-    angles = uncast(node.args[0]) if name(node) == function else None
+    angles: Any = uncast(node.args[0]) if name(node) == function else None
     if name(angles) != "cat" or argument(angles, 1, "dim") != -1:
         return False
     parts = angles.args[0]
@@ -163,12 +163,12 @@ def _experts(node: Node) -> tuple[Any, ...] | None:
     if name(node) != "sum" or argument(node, 1, "dim") != 1:
         return None
     view: Any = node.args[0]
-    unsorted = view.args[0] if name(view) == "view" else None
-    weighted = unsorted.args[0] if name(unsorted) == "getitem" else None
+    unsorted: Any = view.args[0] if name(view) == "view" else None
+    weighted: Any = unsorted.args[0] if name(unsorted) == "getitem" else None
     if name(weighted) != "mul":
         return None
-    second, shares = weighted.args
-    shares = shares.args[0] if name(shares) == "unsqueeze" else None
+    second, spread = weighted.args
+    shares: Any = spread.args[0] if name(spread) == "unsqueeze" else None
     if not _is_grouped(second) or name(shares) != "getitem":
         return None
     inner = _gate(uncast(second.args[0]))
@@ -176,16 +176,28 @@ def _experts(node: Node) -> tuple[Any, ...] | None:
         return None
     first, activation = inner
     rows, order = uncast(first.args[0]), shares.args[1]
-    weights, sorting = shares.args[0], order.args[0] if name(order) == "getitem" else None
+    weights: Any = shares.args[0]
+    sorting: Any = order.args[0] if name(order) == "getitem" else None
     if name(rows) != "getitem" or name(sorting) != "sort" or name(weights) != "reshape":
         return None
-    tokens, chosen = rows.args[1], sorting.args[0]
+    tokens: Any = rows.args[1]
+    chosen: Any = sorting.args[0]
     if name(tokens) != "floordiv" or tokens.args[0] is not order or name(chosen) != "reshape":
+        return None
+    if not _is_inverse(unsorted.args[1], order):
         return None
     return (
         *(rows.args[0], weights.args[0], chosen.args[0]),
         *(first.args[1].args[0], second.args[1].args[0], activation),
     )
+
+
+def _is_inverse(node: Any, order: Node) -> bool:
+    """Whether a node is new memory in which an order is inverted: node[order] = arange(…)."""
+    if name(node) != "empty_like":
+        return False
+    written = [user.args for user in node.users if name(user) == "setitem"]
+    return len(written) == 1 and written[0][1] is order and name(written[0][2]) == "arange"
 
 
 def _is_grouped(node: Any) -> bool:
@@ -195,7 +207,7 @@ def _is_grouped(node: Any) -> bool:
     return name(node.args[1]) == "transpose" and set(node.args[1].args[1:]) == {-2, -1}
 
 
-def _gate(node: Any) -> tuple[Node, str] | None:
+def _gate(node: Any) -> tuple[Any, str] | None:
     """(the product, the activation) of activation(first half) * second half of a product."""
     for gate, up in pairs(node) if name(node) == "mul" else ():
         if getattr(gate, "target", None) not in (F.silu, F.gelu) or name(up) != "getitem":
@@ -203,7 +215,7 @@ def _gate(node: Any) -> tuple[Node, str] | None:
         half, parts = gate.args[0], up.args[0]
         if name(half) != "getitem" or name(parts) != "chunk" or half.args[0] is not parts:
             continue
-        first = parts.args[0]
+        first: Any = parts.args[0]
         halves = (half.args[1], up.args[1]) == (0, 1) and parts.args[1] == 2
         if not halves or argument(parts, 2, "dim") != -1 or not _is_grouped(first):
             continue

@@ -42,7 +42,7 @@ def named_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {label: value(one) for label, one in arguments.items()}
 
 
-def argument(node: Node, position: int, label: str, default: Any = None) -> Any:
+def argument(node: Any, position: int, label: str, default: Any = None) -> Any:
     """An argument given by position or by name."""
     if len(node.args) > position:
         return node.args[position]
@@ -56,7 +56,7 @@ def uncast(node: Any) -> Any:
     return node
 
 
-def pairs(node: Node) -> Iterator[tuple[Any, Any]]:
+def pairs(node: Any) -> Iterator[tuple[Any, Any]]:
     """The operands of a commutative function in both orders."""
     if len(node.args) == 2 and not node.kwargs:
         yield node.args[0], node.args[1]
@@ -104,7 +104,7 @@ def is_given(node: Any) -> bool:
     return isinstance(node, Node) and node.op in ("placeholder", "get_attr")
 
 
-def kept_dimension(node: Node, label: str = "dim") -> Any:
+def kept_dimension(node: Any, label: str = "dim") -> Any:
     """The dimension that a reduction with `keepdim` reduces, None for any other reduction."""
     dim = argument(node, 1, label)
     if not argument(node, 2, "keepdim", False):

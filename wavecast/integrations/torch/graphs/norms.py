@@ -92,7 +92,7 @@ def _normalised(node: Any) -> tuple[Node, float] | None:
     if name(node) != "mul":
         return None
     for wide, scale in pairs(node):
-        total = scale.args[0] if name(scale) == "rsqrt" else None
+        total: Any = scale.args[0] if name(scale) == "rsqrt" else None
         if name(total) != "add":
             continue
         mean, eps = total.args[:2]
