@@ -276,6 +276,8 @@ def test_replayed_launches_are_those_of_prepared_calls(name: str) -> None:
 def _described(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.dtype, value.numel(), value.data_ptr() % 16
+    if isinstance(value, tuple):
+        return tuple(map(_described, value))
     if hasattr(value, "block_shape"):
         return value.shape, value.strides, value.block_shape, _described(value.base)
     return value

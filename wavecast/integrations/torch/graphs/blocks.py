@@ -167,8 +167,8 @@ def _experts(node: Node) -> tuple[Any, ...] | None:
     weighted: Any = unsorted.args[0] if name(unsorted) == "getitem" else None
     if name(weighted) != "mul":
         return None
-    second, spread = weighted.args
-    shares: Any = spread.args[0] if name(spread) == "unsqueeze" else None
+    second, column = weighted.args
+    shares: Any = column.args[0] if name(column) == "unsqueeze" else None
     if not _is_grouped(second) or name(shares) != "getitem":
         return None
     inner = _gate(uncast(second.args[0]))
