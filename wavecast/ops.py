@@ -14,8 +14,8 @@ defines them. `names()` lists them, `register` adds one of your own (docs/adding
 
 Whole models: `replace(model)` gives modules another forward, `substituted()` answers PyTorch's
 functions while a block runs, and `inductor_pass()` rewrites what `torch.compile` is about to
-compile. Each tells what it did. `predicted(model, inputs)` tells what `replace` would change;
-`replace(model, inputs=x)` tells it, too.
+compile, as its backend `wavecast` does. Each tells what it did. `predicted(model, inputs)` tells
+what `replace` would change; `replace(model, inputs=x)` tells it, too.
 """
 
 from __future__ import annotations
@@ -49,6 +49,28 @@ def inductor_pass(*, cached: bool = False) -> InductorPass:
     from wavecast.integrations.torch.inductor import InductorPass
 
     return InductorPass(cached=cached)
+
+
+def flex_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    score_mod: Any = None,
+    block_mask: Any = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    return_lse: bool = False,
+) -> Any:
+    """PyTorch's FlexAttention by the library's attention: [batch, heads, tokens, width].
+
+    Modifiers may be soft caps, ALiBi, bands of positions (causal, sliding
+    windows) and documents, or several of them. Raises UsageError with the reason for others.
+    """
+    from wavecast.integrations.torch import flex
+
+    arguments = query, key, value, score_mod, block_mask, scale, enable_gqa
+    return flex.flex_attention(*arguments, return_lse=return_lse)
 
 
 def replace(
@@ -110,6 +132,7 @@ __all__ = [
     "Operator",
     "Tolerance",
     "distributed",
+    "flex_attention",
     "inductor_pass",
     "names",
     "operator",

@@ -23,6 +23,9 @@ DTENSOR: Final = "torch.distributed.tensor"
 TRANSFORMERS: Final = "transformers.modeling_utils"
 """The base of all models of transformers."""
 
+DYNAMO: Final = "torch._dynamo.backends.registry"
+"""The names of the backends of `torch.compile`."""
+
 
 def when_imported(patches: Patches, module: str, then: str) -> None:
     """Import the module `then` as soon as `module` is imported, or now if it already is; until
@@ -77,4 +80,4 @@ def _followed(execute: Callable[[ModuleType], None], then: str) -> Callable[[Mod
     return exec_module
 
 
-__all__ = ["DTENSOR", "PALLAS", "TRANSFORMERS", "when_imported"]
+__all__ = ["DTENSOR", "DYNAMO", "PALLAS", "TRANSFORMERS", "when_imported"]

@@ -23,7 +23,7 @@ from wavecast import isa
 from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
 from wavecast.errors import CompileError, ParseError
-from wavecast.kernels import checks, gpu, tables
+from wavecast.kernels import checks, gpu, recording, tables
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.spec import AMD_ONLY, KernelSpec, Problem, Settings
 from wavecast.kernels.strides import contiguous
@@ -107,10 +107,16 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     def bind(settings: Settings) -> Bound:
         return bound(spec, problem, arguments, settings, device)
 
-    decision = _decision(spec.function, spec, problem, device, bind)
+    recorded = recording.current()
+    pause = contextlib.nullcontext if recorded is None else recorded.pause
+    with pause():
+        decision = _decision(spec.function, spec, problem, device, bind)
     settings = decision.configuration.settings
     call = bind(settings)
-    spec.function[call.grid](**{**options(settings, device), **call.arguments})
+    with pause():
+        kernel = spec.function[call.grid](**{**options(settings, device), **call.arguments})
+    if recorded is not None:
+        recorded.launched(spec.function, kernel, call.grid, call.arguments)
     return Launched(settings, call.workspaces)
 
 
@@ -159,7 +165,8 @@ def watched() -> Iterator[list[Decision]]:
     seen: list[Decision] = []
     _watching.append(seen)
     try:
-        yield seen
+        with recording.block():
+            yield seen
     finally:
         _watching.remove(seen)
 
@@ -170,7 +177,8 @@ def forced(kernel: str, configuration: Configuration) -> Iterator[None]:
     before = _forced.get(kernel)
     _forced[kernel] = configuration
     try:
-        yield
+        with recording.block():
+            yield
     finally:
         del _forced[kernel]
         if before is not None:
@@ -180,6 +188,7 @@ def forced(kernel: str, configuration: Configuration) -> Iterator[None]:
 def forget() -> None:
     """Forget all decisions: the next launches decide again."""
     _decided.clear()
+    recording.forget()
 
 
 def _decision(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -16,7 +16,10 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
+from wavecast.integrations.torch.replay import MISSED
 from wavecast.kernels.operator import Gradient
+
+_next_is_device: Final[dict[int, bool]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,11 @@ class _Dispatch:
     recorded_forward: bool
 
 
-def kernel(overload: Any, gradient: Gradient | None) -> Callable[..., Any]:
+def kernel(
+    overload: Any, gradient: Gradient | None, replayed: Callable[..., Any]
+) -> Callable[..., Any]:
     """What `torch.library.Library.impl` takes for the key `Autograd`, with the set of keys.
+    `replayed(args, named)` is a result that needs no dispatch to a device's kernel, or `MISSED`.
 
     Like operators of PyTorch's own it does one level of differentiation and hands the rest on, so
     that `torch.func.grad` and its like, and gradients of gradients, come to it level by level.
@@ -41,8 +47,13 @@ def kernel(overload: Any, gradient: Gradient | None) -> Callable[..., Any]:
 
     def differentiable(keys: Any, *args: Any, **named: Any) -> Any:
         full = (*args, *defaults[len(args) :])  # the dispatcher leaves out what is a default
+        differentiated = _is_differentiated(full)
+        if not differentiated and _ends_at_device(keys):
+            found = replayed(full, named)
+            if found is not MISSED:
+                return found
         call = _Dispatch(keys, named, torch.is_grad_enabled(), torch._C._is_fwd_grad_enabled())
-        if not _is_differentiated(full):
+        if not differentiated:
             return _below(overload, call, full)
         with enable_single_level_autograd_function():
             return function.apply(*full, call)
@@ -51,12 +62,27 @@ def kernel(overload: Any, gradient: Gradient | None) -> Callable[..., Any]:
 
 
 def _is_differentiated(values: Sequence[Any]) -> bool:
+    if torch.is_grad_enabled():
+        for one in values:
+            if isinstance(one, Tensor) and one.requires_grad:
+                return True
+    if forward_ad._current_level < 0:
+        return False
     tensors = [one for one in values if isinstance(one, Tensor)]
-    if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
-        return True
-    return forward_ad._current_level >= 0 and any(
-        forward_ad.unpack_dual(one).tangent is not None for one in tensors
-    )
+    return any(forward_ad.unpack_dual(one).tangent is not None for one in tensors)
+
+
+def _ends_at_device(keys: Any) -> bool:
+    """Whether the next kernel after those of autograd is that of a CPU or a GPU."""
+    bits = keys.raw_repr()
+    found = _next_is_device.get(bits)
+    if found is None:
+        rest = keys & torch._C._after_autograd_keyset
+        for name in ("ADInplaceOrView", "BackendSelect"):  # neither has a kernel of an operator
+            rest = rest.remove(getattr(torch._C.DispatchKey, name))
+        key = torch._C._dispatch_key_name(rest.highestPriorityTypeId())
+        found = _next_is_device[bits] = key in ("CPU", "CUDA")
+    return found
 
 
 def _below(overload: Any, call: _Dispatch, values: Sequence[Any]) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -16,9 +15,10 @@ import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
-from wavecast.integrations.imported import DTENSOR, TRANSFORMERS, when_imported
+from wavecast.integrations.imported import DTENSOR, DYNAMO, TRANSFORMERS, when_imported
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch import autograd, batching
+from wavecast.integrations.torch.replay import MISSED, RepeatedCalls, repeated_calls
 from wavecast.kernels import gpu, registry
 from wavecast.kernels.checks import ArgumentError
 from wavecast.kernels.operator import Operator
@@ -38,6 +38,7 @@ def install() -> None:
         define(operator)
     registry.listen(define)
     when_imported(Patches(), DTENSOR, "wavecast.integrations.torch.sharding")
+    when_imported(Patches(), DYNAMO, "wavecast.integrations.torch.inductor_backend")
     when_imported(Patches(), TRANSFORMERS, "wavecast.integrations.torch.huggingface_names")
 
 
@@ -53,12 +54,13 @@ def define(operator: Operator) -> None:
     qualified = f"{NAMESPACE}::{operator.name}"
     _library.define(f"{operator.name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
     overload = getattr(getattr(torch.ops, NAMESPACE), operator.name).default
-    run = _disable_dynamo(_fresh(_implementation(operator)))
+    run = _implementation(operator, _fresh)
     _library.impl(operator.name, run, "CompositeExplicitAutograd")
     torch.library.register_fake(
         qualified, _fresh(operator.fake or operator.reference), lib=_library
     )
-    differentiable = autograd.kernel(overload, operator.gradient)
+    repeated = repeated_calls(operator.name)
+    differentiable = autograd.kernel(overload, operator.gradient, repeated.below)
     _library.impl(operator.name, differentiable, "Autograd", with_keyset=True)
     torch.library.register_vmap(qualified, batching.rule(operator), lib=_library)
 
@@ -66,7 +68,7 @@ def define(operator: Operator) -> None:
 def _custom(operator: Operator, schema: str) -> None:
     defined = torch.library.custom_op(
         f"{NAMESPACE}::{operator.name}",
-        _implementation(operator),
+        _implementation(operator, lambda function: function),
         mutates_args=operator.mutates,
         schema=schema,
     )
@@ -82,25 +84,42 @@ def function(name: str) -> Callable[..., Any]:
     install()
     operator = registry.operator(name)
     overload = getattr(getattr(torch.ops, NAMESPACE), name)
+    repeated = repeated_calls(name)
 
     @functools.wraps(operator.call)
     def run(*args: Any, **named: Any) -> Any:
+        if not torch.compiler.is_dynamo_compiling():
+            found = repeated.eager(args, named)
+            if found is not MISSED:
+                return found
         return overload(*args, **named)
 
     return run
 
 
-def _implementation(operator: Operator) -> Callable[..., Any]:
-    names = tuple(inspect.signature(operator.call).parameters)
+def _implementation(
+    operator: Operator, fresh: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """The kernel of an operator below PyTorch's dispatcher, with results made `fresh`."""
+    repeated = RepeatedCalls(operator, fresh(operator.call))
+    reference = fresh(operator.reference)
 
-    def implementation(*args: Any, **named: Any) -> Any:
-        given = {**dict(zip(names, args, strict=False)), **named}
+    @_disable_dynamo
+    def prepared(
+        key: tuple[Any, ...] | None, tensors: list[Tensor], args: Any, named: dict[str, Any]
+    ) -> Any:
+        given = {**dict(zip(repeated.names, args, strict=False)), **named}
         device = device_of(operator.name, given)
         if gpu.emulated is None and device.type == "cpu":
             refuse(operator, given)
-            return operator.reference(**given)
+            return reference(**given)
         with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
-            return operator.call(**given)
+            return repeated.call(key, tensors, given)
+
+    def implementation(*args: Any, **named: Any) -> Any:
+        key, tensors = repeated.replayable(args, named)
+        call = None if key is None else repeated.find(key)
+        return prepared(key, tensors, args, named) if call is None else call.run(tensors)
 
     return implementation
 

@@ -29,7 +29,7 @@ from wavecast.integrations.triton.launches import build_launch, pack
 from wavecast.integrations.triton.reach import makes_pointers, reachable
 from wavecast.integrations.triton.shared_allocations import with_allocations
 from wavecast.integrations.triton.timers import PredictedTimers
-from wavecast.kernels import gpu
+from wavecast.kernels import gpu, recording
 from wavecast.patterns import regex
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ class ExecutingHooks:
         patches.attribute(CompiledKernel, "_init_handles", loading)
         if self._pattern.pattern:
             patches.attribute(JITFunction, "run", self._filtered_run(JITFunction.run))
+            recording.start_blocking()  # replayed launches have no function to filter by
+            patches.callback(recording.stop_blocking)
         self._timers.install(patches)
 
     def remove(self) -> None:

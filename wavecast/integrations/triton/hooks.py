@@ -24,7 +24,7 @@ from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.launches import build_launch
 from wavecast.integrations.triton.recorder import Recorder
-from wavecast.kernels import gpu
+from wavecast.kernels import gpu, recording
 
 if TYPE_CHECKING:
     from wavecast.integrations.triton.sampling import Sampler
@@ -60,6 +60,8 @@ class Hooks:
         facts = self.driver.facts
         patches.attribute(gpu, "emulated", arch.nearest(facts.name, facts.target))
         patches.attribute(gpu, "trying", self.autotuners.on_trial)
+        recording.start_blocking()  # a capture sees what Triton is asked to run
+        patches.callback(recording.stop_blocking)
         patches.attribute(JITFunction, "run", self._watched_run(JITFunction.run))
         compiling = self._watched_compile(JITFunction._do_compile)
         patches.attribute(JITFunction, "_do_compile", compiling)

@@ -15,6 +15,7 @@ from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, WavecastError
 from wavecast.integrations.triton.execute import ExecutingHooks, LoadedKernel
 from wavecast.integrations.triton.launches import build_launch
+from wavecast.kernels import recording
 
 if TYPE_CHECKING:
     from wavecast.integrations.torch_cpu.gpus import Gpus
@@ -45,6 +46,8 @@ class NodeHooks(ExecutingHooks):
                 return run(*args, **named)
 
         self._patches.attribute(JITFunction, "run", alone)
+        recording.start_blocking()  # replayed launches would not wait for the lock
+        self._patches.callback(recording.stop_blocking)
 
     def ranks(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call `function(rank, *args)` for every GPU in a thread whose current device it is.

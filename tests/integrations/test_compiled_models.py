@@ -1,0 +1,167 @@
+"""Whole models of Hugging Face in one graph of `torch.compile`: what is replaced in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+transformers = pytest.importorskip("transformers", reason="needs transformers")
+
+import torch.nn.functional as F  # noqa: E402
+
+import wavecast  # noqa: E402
+from tests.targets import thorough_beyond  # noqa: E402
+from wavecast import ops  # noqa: E402
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+SMALL = {
+    "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "vocab_size": 50, "max_position_embeddings": 64,
+}  # fmt: skip
+HEADS = {"head_dim": 16}
+EXPERTS = {**HEADS, "moe_intermediate_size": 24, "num_experts": 4, "num_experts_per_tok": 2}
+DENSE = {"attention": 2, "rms_norm_residual": 4, "rms_norm": 1, "rope": 2, "silu_mul": 2}
+GELU = {"gelu_mul" if name == "silu_mul" else name: count for name, count in DENSE.items()}
+SPARSE = {**DENSE, "moe_experts": 2, "rms_norm": 5, "matmul": 11}
+MODELS = {
+    "Llama": ({}, {**DENSE, "matmul": 15}),
+    "Mistral": ({**HEADS, "sliding_window": 4}, {**DENSE, "matmul": 15}),
+    "Gemma": (HEADS, {**GELU, "matmul": 15}),
+    "Gemma2": ({**HEADS, "sliding_window": 4}, {**GELU, "rms_norm": 5, "matmul": 15}),
+    "Qwen3Moe": (EXPERTS, {one: n for one, n in SPARSE.items() if one != "silu_mul"}),
+}
+"""What differs from `SMALL` in the configuration, and how often each operator is in the graph."""
+
+
+def made(name: str) -> Any:
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**SMALL, **MODELS[name][0])
+    return getattr(transformers, f"{name}ForCausalLM")(config).eval()
+
+
+def rewritten(function: Any, rewriting: Any) -> Any:
+    """A function in one graph that the pass has rewritten, run node by node."""
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        del inputs
+        rewriting(graph.graph)
+        graph.recompile()
+        return graph.forward
+
+    torch._dynamo.reset()
+    return torch.compile(function, backend=backend, fullgraph=True)
+
+
+@pytest.mark.parametrize("name", thorough_beyond(("Mistral", "Qwen3Moe"), MODELS))
+def test_blocks_of_models_are_operators_in_one_graph(name: str) -> None:
+    model, rewriting = made(name), ops.inductor_pass()
+    tokens = torch.randint(3, 50, (2, 9))
+    with torch.no_grad():
+        expected = model(tokens).logits
+        found = rewritten(model, rewriting)(tokens).logits
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert Counter(one.operator for one in rewriting.replaced.done) == MODELS[name][1]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", MODELS)
+def test_they_run_machine_code(name: str) -> None:
+    model, tokens = made(name), torch.randint(3, 50, (1, 9))
+    with torch.no_grad():
+        expected = model(tokens).logits
+        with wavecast.device("gfx942") as device:
+            found = rewritten(model, ops.inductor_pass())(tokens).logits
+    assert device.executed >= sum(MODELS[name][1].values())
+    torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.thorough
+def test_the_backend_by_name_compiles_a_model() -> None:
+    model, tokens = made("Llama"), torch.randint(3, 50, (1, 9))
+    with torch.no_grad():
+        expected = model(tokens).logits
+        found = torch.compile(model, backend="wavecast", fullgraph=True)(tokens).logits
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def mask_of(queries: int, first: int, keys: int, relation: Any) -> Any:
+    q = (torch.arange(queries) + first)[None, None, :, None]
+    k = torch.arange(keys)[None, None, None, :]
+    return relation(q, k)
+
+
+@pytest.mark.parametrize(
+    ("relation", "first", "taken"),
+    [
+        (lambda q, k: k <= q, 3, True),
+        (lambda q, k: (k <= q) & (k > q - 3), 3, True),
+        (lambda q, k: (q >= k) & (k >= q - 2), 3, True),
+        (lambda q, k: k <= q, 0, False),  # the last query is not at the last key
+        (lambda q, k: k < q, 3, False),
+        (lambda q, k: (k <= q) | (k > q - 3), 3, False),
+    ],
+)
+def test_masks_of_positions(relation: Any, first: int, taken: bool) -> None:
+    def program(q: Any, k: Any, v: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_of(4, first, 7, relation))
+
+    q, k, v = torch.randn(1, 2, 4, 16), torch.randn(1, 2, 7, 16), torch.randn(1, 2, 7, 16)
+    rewriting = ops.inductor_pass()
+    found = rewritten(program, rewriting)(q, k, v)
+    expected = program(q, k, v)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert ("attention" in {one.operator for one in rewriting.replaced.done}) == taken
+    assert taken or [one.why for one in rewriting.replaced.left] == ["a mask tensor"]
+
+
+def test_attention_written_out_with_a_soft_cap() -> None:
+    def program(q: Any, k: Any, v: Any) -> Any:
+        logits = torch.tanh(q @ k.transpose(2, 3) * 0.25 / 5.0) * 5.0
+        return torch.softmax(logits, dim=-1, dtype=torch.float32).to(q.dtype) @ v
+
+    given = [torch.randn(1, 2, 5, 16) for _ in range(3)]
+    rewriting = ops.inductor_pass()
+    found = rewritten(program, rewriting)(*given)
+    torch.testing.assert_close(found, program(*given), rtol=1e-4, atol=1e-5)
+    assert [one.operator for one in rewriting.replaced.done] == ["attention"]
+
+
+def test_a_norm_that_is_quantised() -> None:
+    def program(x: Any, weight: Any) -> Any:
+        wide = x.float()
+        y = weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+        scale = y.abs().amax(dim=-1, keepdim=True).clamp(min=1e-9) / 448.0
+        return (y / scale).clamp(-448.0, 448.0).to(torch.float8_e4m3fn), scale
+
+    x, weight = torch.randn(6, 64), torch.rand(64)
+    rewriting = ops.inductor_pass()
+    q, scale = rewritten(program, rewriting)(x, weight)
+    right, right_scale = program(x, weight)
+    assert [one.operator for one in rewriting.replaced.done][-1] == "rms_norm_quantised"
+    torch.testing.assert_close(scale, right_scale, rtol=1e-5, atol=0)
+    torch.testing.assert_close(q.float() * scale, right.float() * right_scale, rtol=0.07, atol=1e-3)
+
+
+def test_rotations_of_other_angles_stay() -> None:
+    def program(q: Any, k: Any, angles: Any) -> Any:
+        cos, sin = (one.unsqueeze(1) for one in (angles.cos(), angles.sin()))
+
+        def turned(x: Any) -> Any:
+            half = x.shape[-1] // 2
+            return x * cos + torch.cat((-x[..., half:], x[..., :half]), dim=-1) * sin
+
+        return turned(q), turned(k)
+
+    given = torch.randn(1, 2, 5, 8), torch.randn(1, 1, 5, 8), torch.randn(1, 5, 8)
+    rewriting = ops.inductor_pass()
+    for one, right in zip(rewritten(program, rewriting)(*given), program(*given), strict=True):
+        assert torch.equal(one, right)
+    assert not rewriting.replaced.done

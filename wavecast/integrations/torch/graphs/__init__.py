@@ -1,0 +1,1 @@
+"""What models write out in PyTorch, found in the graphs that `torch.compile` makes."""

@@ -1,0 +1,118 @@
+"""Reading graphs: what nodes call, the fake tensors they give, and what lies behind casts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from wavecast.integrations.torch.substitutes import FLOATS
+
+Report = Callable[[Node, str, str], None]
+"""(node, what it was, the operator that computes it now)"""
+
+_CASTS: Final = ("to", "float", "type_as", "half", "bfloat16")
+
+
+def calls(graph: Graph) -> list[Node]:
+    """The nodes that call functions and methods."""
+    return [node for node in graph.nodes if node.op in ("call_function", "call_method")]
+
+
+def name(node: Any) -> str:
+    """What a node calls: `mul` for `x * y`, `torch.mul(x, y)` and `x.mul(y)`, which is what the
+    first becomes where a function mode is traced. "" for what is not a call."""
+    if not isinstance(node, Node) or node.op not in ("call_function", "call_method"):
+        return ""
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
+def value(argument: Any) -> Any:
+    """What stands for an argument while a graph is made: a fake tensor, or itself."""
+    return argument.meta.get("example_value") if isinstance(argument, Node) else argument
+
+
+def values(arguments: Sequence[Any]) -> list[Any]:
+    return [value(one) for one in arguments]
+
+
+def named_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {label: value(one) for label, one in arguments.items()}
+
+
+def argument(node: Any, position: int, label: str, default: Any = None) -> Any:
+    """An argument given by position or by name."""
+    if len(node.args) > position:
+        return node.args[position]
+    return node.kwargs.get(label, default)
+
+
+def uncast(node: Any) -> Any:
+    """What a tensor was before it was cast to another dtype."""
+    while name(node) in _CASTS and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def pairs(node: Any) -> Iterator[tuple[Any, Any]]:
+    """The operands of a commutative function in both orders."""
+    if len(node.args) == 2 and not node.kwargs:
+        yield node.args[0], node.args[1]
+        yield node.args[1], node.args[0]
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two fake tensors have one shape and one floating dtype."""
+    return (
+        isinstance(one, Tensor)
+        and isinstance(other, Tensor)
+        and one.dtype == other.dtype
+        and one.dtype in FLOATS
+        and one.shape == other.shape
+    )
+
+
+def put(graph: Graph, node: Node, target: Any, args: tuple, **named: Any) -> Node:
+    """A call before `node`, which takes its users and its fake tensor."""
+    with graph.inserting_before(node):
+        found = graph.call_function(target, args, named)
+    found.meta = dict(node.meta)
+    node.replace_all_uses_with(found)
+    return found
+
+
+def put_parts(graph: Graph, before: Node, target: Any, args: tuple, *parts: Node) -> list[Node]:
+    """A call before a node that returns a tuple, whose elements take the users of `parts`."""
+    with graph.inserting_before(before):
+        whole = graph.call_function(target, args)
+        found = [graph.call_function(getitem, (whole, number)) for number in range(len(parts))]
+    for one, part in zip(found, parts, strict=True):
+        one.meta = dict(part.meta)
+        part.replace_all_uses_with(one)
+    return found
+
+
+def getitem(found: Any, number: int) -> Any:
+    """One result of several."""
+    return found[number]
+
+
+def is_given(node: Any) -> bool:
+    """Whether a node is an input or a parameter of the graph, which is there before any call."""
+    return isinstance(node, Node) and node.op in ("placeholder", "get_attr")
+
+
+def kept_dimension(node: Any, label: str = "dim") -> Any:
+    """The dimension that a reduction with `keepdim` reduces, None for any other reduction."""
+    dim = argument(node, 1, label)
+    if not argument(node, 2, "keepdim", False):
+        return None
+    return dim[0] if isinstance(dim, (list, tuple)) and len(dim) == 1 else dim
+
+
+__all__ = [
+    "Report", "alike", "argument", "calls", "getitem", "is_given", "kept_dimension", "name",
+    "named_values", "pairs", "put", "put_parts", "uncast", "value", "values",
+]  # fmt: skip
