@@ -68,9 +68,9 @@ def _line(out: Outlined, first: Any) -> None:
         if out.access.bytes <= 4:
             _move_run(out, start, pointer)
             return
-        if transpose.moves_eight(out.access.dwords):
+        if transpose.moves_half_runs(out.access.dwords):
             dwords = range(0, _RUN * out.access.dwords, out.access.dwords)
-            _move_eights(out, start, [element(builder, pointer, at, I32) for at in dwords])
+            _move_half_runs(out, start, [element(builder, pointer, at, I32) for at in dwords])
             return
         dwords = transpose.piece_lanes(out.access.dwords) * out.access.dwords
         total = _RUN * out.access.dwords
@@ -88,23 +88,23 @@ def _scattered(out: Outlined, quick: Span) -> None:
     if out.access.bytes <= 4:
         with out.counted(out.lanes) as lane:
             _lane(out, lane, quick.address(lane))
-    elif transpose.moves_eight(out.access.dwords):
+    elif transpose.moves_half_runs(out.access.dwords):
         builder = out.builder
         with out.counted(out.lanes // _RUN) as run:
             start = builder.mul(run, I64(_RUN))
             pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
             if out.access.action == "load":
                 _prefetch(out, pointers)
-            _move_eights(out, start, pointers)
+            _move_half_runs(out, start, pointers)
     elif out.access.action == "load":
         _gather(out, quick)
     else:
         _scatter(out, quick)
 
 
-def _move_eights(out: Outlined, start: Any, pointers: list[Any]) -> None:
+def _move_half_runs(out: Outlined, start: Any, pointers: list[Any]) -> None:
     """Move the four dwords of each of `_RUN` lanes from `start` on, which `pointers` point to."""
-    builder, count = out.builder, transpose.EIGHT
+    builder, count = out.builder, transpose.HALF_RUN
     row, own = ir.VectorType(I32, count), ir.VectorType(I32, out.access.dwords)
     for first in range(0, _RUN, count):
         begin = builder.add(start, I64(first))
@@ -112,11 +112,11 @@ def _move_eights(out: Outlined, start: Any, pointers: list[Any]) -> None:
         lanes = pointers[first : first + count]
         if out.access.action == "load":
             loaded = [builder.load(lane, align=1, typ=own) for lane in lanes]
-            for value, slot in zip(transpose.from_eight(builder, loaded), slots, strict=True):
+            for value, slot in zip(transpose.from_lanes(builder, loaded), slots, strict=True):
                 builder.store(value, slot, align=16)
         else:
             rows = [builder.load(slot, align=16, typ=row) for slot in slots]
-            for value, lane in zip(transpose.to_eight(builder, rows), lanes, strict=True):
+            for value, lane in zip(transpose.to_lanes(builder, rows), lanes, strict=True):
                 builder.store(value, lane, align=1)
 
 

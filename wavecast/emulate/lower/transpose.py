@@ -1,7 +1,7 @@
 """Between memory, one lane's dwords after another, and registers, one row of lanes after another.
 
 Sixteen lanes at a time, in two steps of shuffles that take two vectors each. Hosts without AVX-512
-move four dwords of 8 lanes at a time (`EIGHT`), by shuffles within halves of their vectors.
+move four dwords of 8 lanes at a time (`HALF_RUN`), by shuffles within halves of their vectors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wavecast.emulate.lower.values import I32
 
 LANES: Final = 16
 """Lanes that move together."""
-EIGHT: Final = 8
+HALF_RUN: Final = 8
 """Lanes of four dwords that move together on hosts without AVX-512."""
 _LOW_DWORDS: Final = (0, 8, 1, 9, 4, 12, 5, 13)
 _HIGH_DWORDS: Final = (2, 10, 3, 11, 6, 14, 7, 15)
@@ -90,18 +90,18 @@ def to_pieces(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     return pieces
 
 
-def moves_eight(count: int) -> bool:
+def moves_half_runs(count: int) -> bool:
     """Whether `count` dwords of a lane move by 8 lanes on this host."""
     return count == 4 and processor().strip_lanes < LANES
 
 
-def from_eight(builder: ir.IRBuilder, lanes: Sequence[Any]) -> list[Any]:
+def from_lanes(builder: ir.IRBuilder, lanes: Sequence[Any]) -> list[Any]:
     """Four rows of 8 lanes from the four dwords of each."""
     first = [joined(builder, (lanes[lane], lanes[lane + 4])) for lane in range(4)]
     return _interleaved(builder, *first)
 
 
-def to_eight(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
+def to_lanes(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     """The four dwords of each of 8 lanes from four rows of them."""
     pairs = _interleaved(builder, *rows)
     halves = (range(4), range(4, 8))
@@ -118,14 +118,14 @@ def _interleaved(builder: ir.IRBuilder, a: Any, b: Any, c: Any, d: Any) -> list[
 
 
 __all__ = [
-    "EIGHT",
+    "HALF_RUN",
     "LANES",
-    "from_eight",
+    "from_lanes",
     "joined",
-    "moves_eight",
+    "moves_half_runs",
     "piece_lanes",
     "shuffled",
-    "to_eight",
+    "to_lanes",
     "to_pieces",
     "to_rows",
 ]
