@@ -273,6 +273,27 @@ def test_graphs_are_refused_clearly(cuda):
         torch.cuda.CUDAGraph()
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
+def test_histograms_of_integers(cuda, dtype):
+    values = torch.tensor([[0, 1, 1], [3, 7, 4]], dtype=dtype, device="cuda")
+    found = torch.histc(values, bins=4, min=0, max=4)
+    assert (found.dtype, found.tolist()) == (dtype, [1, 2, 0, 2])
+    assert torch.histc(values, bins=8).tolist() == [1, 2, 0, 1, 1, 0, 0, 1]
+    assert torch.histc(values[0, :1], bins=2).tolist() == [0, 1]
+    assert torch.histc(values.float(), bins=4, min=0, max=4).tolist() == [1, 2, 0, 2]
+    with pytest.raises(RuntimeError, match="0 bins"):
+        torch.histc(values, bins=0)
+
+
+def test_histograms_are_put_back():
+    before = torch._C._dispatch_dump("aten::histc")
+    with emulated_cuda(GFX942, lambda text: None):
+        assert torch._C._dispatch_dump("aten::histc") != before
+    assert torch._C._dispatch_dump("aten::histc") == before
+    with pytest.raises(NotImplementedError):
+        torch.histc(torch.ones(2, dtype=torch.int64), bins=2)
+
+
 class Wrapped(torch.Tensor):
     """A tensor around another, on the device that the other names."""
 

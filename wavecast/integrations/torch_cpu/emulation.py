@@ -43,6 +43,7 @@ def emulated_cuda(
         compiling,
         cuda_api,
         fake,
+        histograms,
         library,
         mode,
         products,
@@ -63,6 +64,7 @@ def emulated_cuda(
         checks.install(patches, in_doubt, note)
         fake.install(patches)
         products.install(patches)
+        histograms.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
         if node is not None:
