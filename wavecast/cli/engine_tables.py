@@ -79,7 +79,9 @@ def command(
     if kernel == "experts":
         if dtype not in moe_tables.FORMATS:
             raise UnknownName("format of experts", dtype, moe_tables.FORMATS)
-        module, sizes = moe_tables, moe_tables.ExpertLayerSizes(*numbers, dtype)
+        experts, inter, hidden, top_k = numbers
+        module = moe_tables
+        sizes = moe_tables.ExpertLayerSizes(experts, inter, hidden, top_k, dtype)
         if sizes.top_k > sizes.experts:
             raise UsageError(f"{sizes.top_k} of {sizes.experts} experts")
     else:

@@ -41,7 +41,7 @@ def launch_costs(profile: Profile, device: int) -> LaunchCosts | None:
     started = np.asarray(calls.start, dtype=np.int64)[call_of]
     delay = np.asarray(launches.start, dtype=np.int64)[kernels] - started
     short = np.asarray(launches.duration, dtype=np.int64)[kernels] <= took
-    medians = (int(np.median(one)) for one in (took, delay))
+    medians = int(np.median(took)), int(np.median(delay))
     return LaunchCosts(len(kernels), *medians, int(short.sum()))
 
 

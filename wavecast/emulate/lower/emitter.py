@@ -213,7 +213,7 @@ class WaveEmitter(Emitter):
         if not self.input.quick:
             return self.builder.call(function, arguments)
         texts = [f"{argument.type} {argument.get_reference()}" for argument in arguments]
-        return self.call_text(function.name, texts, function.ftype.return_type)
+        return self.call_text(function.name, texts, function.function_type.return_type)
 
     def call_text(self, name: str, arguments: Sequence[str], result: ir.Type = VOID) -> Any:
         """Call an outlined function of the module from quick code, with arguments as LLVM writes

@@ -103,7 +103,8 @@ def from_lanes(builder: ir.IRBuilder, lanes: Sequence[Any]) -> list[Any]:
 
 def to_lanes(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     """The four dwords of each of 8 lanes from four rows of them."""
-    pairs = _interleaved(builder, *rows)
+    a, b, c, d = rows
+    pairs = _interleaved(builder, a, b, c, d)
     halves = (range(4), range(4, 8))
     return [shuffled(builder, pair, pair, half) for half in halves for pair in pairs]
 

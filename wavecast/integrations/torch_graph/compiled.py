@@ -184,7 +184,8 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
     from torch._inductor import compile_fx, config
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-    chosen, devices = CachingAutotuner.autotune_to_one_config, compile_fx.get_inputs_devices
+    chosen = CachingAutotuner.autotune_to_one_config
+    devices: Any = vars(compile_fx)["get_inputs_devices"]
 
     def unrecorded(self: Any, *args: Any, **named: Any) -> Any:
         recorder.trial = True

@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from wavecast.bench.profiles.profile import Profile, ProfiledKernel
 from wavecast.bench.profiles.readers.sizes import Axes, blocks
@@ -127,7 +127,7 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
     return damaged
 
 
-def _whole(row: Mapping[str | None, object]) -> bool:
+def _whole(row: Mapping[Any, object]) -> bool:
     """Whether a row has as many cells as the header: `csv` fills missing ones with None, and has
     what is too much under None."""
     return None not in row and None not in row.values()
