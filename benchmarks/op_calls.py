@@ -57,6 +57,7 @@ def main() -> None:
         "ops / custom_op",
     )
     print(f"{'operator':22}" + "".join(f"{one:>{max(12, len(one) + 2)}}" for one in columns))
+    library.install()
     with wavecast.device("gfx942", pytorch=False) as hooks:
         vars(hooks.driver)["launcher_cls"] = _launcher
         for name in CALLS:
