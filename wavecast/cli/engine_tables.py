@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -80,8 +81,8 @@ def command(
         if dtype not in moe_tables.FORMATS:
             raise UnknownName("format of experts", dtype, moe_tables.FORMATS)
         experts, inter, hidden, top_k = numbers
-        module = moe_tables
-        sizes = moe_tables.ExpertLayerSizes(experts, inter, hidden, top_k, dtype)
+        module: Any = moe_tables
+        sizes: Any = moe_tables.ExpertLayerSizes(experts, inter, hidden, top_k, dtype)
         if sizes.top_k > sizes.experts:
             raise UsageError(f"{sizes.top_k} of {sizes.experts} experts")
     else:

@@ -98,23 +98,23 @@ def moves_half_runs(count: int) -> bool:
 def from_lanes(builder: ir.IRBuilder, lanes: Sequence[Any]) -> list[Any]:
     """Four rows of 8 lanes from the four dwords of each."""
     first = [joined(builder, (lanes[lane], lanes[lane + 4])) for lane in range(4)]
-    return _interleaved(builder, *first)
+    return _interleaved(builder, first)
 
 
 def to_lanes(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     """The four dwords of each of 8 lanes from four rows of them."""
-    a, b, c, d = rows
-    pairs = _interleaved(builder, a, b, c, d)
+    pairs = _interleaved(builder, rows)
     halves = (range(4), range(4, 8))
     return [shuffled(builder, pair, pair, half) for half in halves for pair in pairs]
 
 
-def _interleaved(builder: ir.IRBuilder, a: Any, b: Any, c: Any, d: Any) -> list[Any]:
+def _interleaved(builder: ir.IRBuilder, vectors: Sequence[Any]) -> list[Any]:
     """Four vectors of 8: a transposition of four dwords by four in each half."""
     found = []
+    a, b, c, d = vectors
     for dwords in (_LOW_DWORDS, _HIGH_DWORDS):
-        both = [shuffled(builder, *pair, dwords) for pair in ((a, b), (c, d))]
-        found += [shuffled(builder, *both, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
+        left, right = (shuffled(builder, x, y, dwords) for x, y in ((a, b), (c, d)))
+        found += [shuffled(builder, left, right, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
     return found
 
 
