@@ -7,7 +7,7 @@ import click
 
 @click.command(
     "hipcc",
-    context_settings={"ignore_unknown_options": True, "help_option_names": ["--wavecast-help"]},
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
     epilog="""Examples:
 
     make CC="wavecast hipcc"
