@@ -71,8 +71,21 @@ def test_blocks_of_models_are_operators_in_one_graph(name: str) -> None:
     assert Counter(one.operator for one in rewriting.replaced.done) == MODELS[name][1]
 
 
+def unserved(name: str, reason: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.xfail(reason=reason, strict=True))
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Llama",
+        "Gemma",
+        unserved("Mistral", "masks of windows have another form on the emulated device"),
+        unserved("Gemma2", "masks of windows have another form on the emulated device"),
+        unserved("Qwen3Moe", "Dynamo calls the CPU's torch.histc, which refuses integers"),
+    ],
+)
 def test_they_run_machine_code(name: str) -> None:
     model, tokens = made(name), torch.randint(3, 50, (1, 9))
     with torch.no_grad():

@@ -244,7 +244,8 @@ def test_a_fork_ends_with_the_process_that_is_killed(tmp_path: Path) -> None:
 def test_a_kernel_that_is_not_compiled_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAVECAST_COMPILE_SECONDS", "0.001")
     x = torch.zeros(64)
-    late = r"moved for gfx942: .* needs more than 0.001 s of processor time"
+    limit = r"(needs more than 0.001 s of processor time|did not finish in 0.01 s)"
+    late = f"moved for gfx942: .* {limit}"
     with wavecast.device("gfx942"), pytest.raises(Crashed, match=late) as caught:
         moved[(1,)](x, x, GOOD, 64)
     assert "WAVECAST_COMPILE_SECONDS" in str(caught.value)
