@@ -1,4 +1,4 @@
-"""From an edit to the answer of the workbench: seconds of its server.
+"""From an edit to the answer of the workbench, and to what its advice saves: seconds of its server.
 
     python -m benchmarks.workbench [FILE] [--arch gfx942,gfx1201]
 
@@ -34,12 +34,14 @@ def main() -> None:
         path = Path(folder) / given.file.name
         engine = WorkbenchEngine(private_cache(Path(folder)))
         question = {"question": "explain", "path": str(path), "arch": given.arch, "timeout": 60}
-        edits, commands = [], []
+        edits, advised, commands = [], [], []
         for version in versions:
             path.write_text(version)
             start = time.perf_counter()
             engine.explain(question)
             edits.append(time.perf_counter() - start)
+            engine.ask({"question": "advice"})
+            advised.append(time.perf_counter() - start)
         engine.close()
         for version in versions[:3]:
             path.write_text(version + "\n")
@@ -50,6 +52,7 @@ def main() -> None:
     print(
         f"first version {edits[0]:.2f} s, then {statistics.median(edits[1:]):.2f} s (median of 5)"
     )
+    print(f"with what the advice saves: {statistics.median(advised[1:]):.2f} s (median of 5)")
     print(f"wavecast explain in a new process: {statistics.median(commands):.2f} s (median of 3)")
 
 

@@ -56,6 +56,8 @@ FITTED |= {LATENT}
 that does not know it (`calibration.left_out`)."""
 HIDDEN = 1.0
 """Lane operations per score of that schedule where none of its kernels was measured."""
+UNIT_STREAM = 5.3e10
+"""Byte/s that one compute unit streams: kernels of experts on the 80 units of MI308X."""
 GUESSES: Mapping[str, Mapping[str, float]] = {
     "ck": {
         "vector_independent_forward": 6.0,
@@ -72,17 +74,18 @@ GUESSES: Mapping[str, Mapping[str, float]] = {
         "idle_workgroup": 1e-7,
         "combine_kernel": 5.9e-6,
         "combine_part": 4.3e-7,
-        "stream_split": 6.5e10,
-        "stream_triton": 6.5e10,
+        "stream_split": UNIT_STREAM,
+        "stream_triton": UNIT_STREAM,
         "bandwidth_split": 1.0,
-        "stream_asm": 6.5e10,
+        "stream_asm": UNIT_STREAM,
         "bandwidth_asm": 1.0,
     },
 }
 """What documents and counted instructions say of coefficients that one library determines:
 operations of the loop of a schedule, launches, latencies of memory, the bandwidth of stream
-benchmarks. A loop of one stage (Triton) has six operations per score and waits for its keys and its
-values: 287 clocks of an L2 hit each, for 8,192 scores on 64 lanes. Latent decoding: AITER's code
+benchmarks, what a unit streams in other kernels. A loop of one stage (Triton) has six operations
+per score and waits for its keys and its values: 287 clocks of an L2 hit each, for 8,192 scores on
+64 lanes. Latent decoding: AITER's code
 object waits for five latencies of 430 ns in a row (arguments, range of the sequence, page, keys;
 stores at the end), its second kernel for four."""
 PARTS = {"tile": TILE, "decode": DECODE, "unfused": UNFUSED}

@@ -29,9 +29,7 @@ import numpy as np
 from calibration import problems, refit
 from calibration.cells import TABLE, UNCALIBRATED, Cell, LeftOutTable, Slice, read
 from calibration.problems import PublishedProblem
-from wavecast import arch
 from wavecast.bench.accuracy import baselines
-from wavecast.errors import WavecastError
 from wavecast.model import coefficients
 from wavecast.model.distance import Measured, MeasuredRange, PredictionSubject, features
 
@@ -39,17 +37,19 @@ from wavecast.model.distance import Measured, MeasuredRange, PredictionSubject, 
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """A calibration command: the `files` whose problems it should predict, the `arguments` of a
-    quick fit, whether its coefficients are fitted again (`refitted`), and whether it forgets those
-    of libraries without measurements by itself (`forgets`)."""
+    quick fit, whether its coefficients are fitted again (`refitted`), whether it forgets those of
+    libraries without measurements by itself (`forgets`), and the command `then` that fits what is
+    left to fit, and does so without measurements too."""
 
     files: tuple[str, ...]
     arguments: tuple[str, ...] = ()
     refitted: bool = True
     forgets: bool = False
+    then: str = ""
 
 
 FAMILIES: Final[Mapping[str, Calibration]] = {
-    "gemm": Calibration(("gemm_tuned", "gemm_published", "gemm_tensile")),
+    "gemm": Calibration(("gemm_tuned", "gemm_published", "gemm_tensile"), then="tensile"),
     "moe": Calibration(("moe_tuned", "moe_counters")),
     "attention": Calibration(("attention_published",), forgets=True),
     "elementwise": Calibration(("elementwise_norm",), ("--rounds", "1")),
@@ -59,9 +59,6 @@ FAMILIES: Final[Mapping[str, Calibration]] = {
 }
 """By name. The calibration of kernels executes programs for minutes: programs are left out of the
 residuals of each other, and its few coefficients, which are physical, stay."""
-IMPLAUSIBLE: Final = (1e-3, 100.0)
-"""Seconds, and times of the sustained roofline, above which a time is not that of its problem: some
-tables of a collection have another unit."""
 FOLDS: Final = 3
 LEAST: Final = 5
 """Problems that a left-out group needs."""
@@ -135,7 +132,6 @@ def run(
     there was one or none is needed."""
     chosen = _chosen(experiment.left_out)
     files = refit.files_of(command)
-    every = [*experiment.left_out, *experiment.remaining]
     gone_devices, devices = (
         {problem.device for problem in some} for some in (experiment.left_out, experiment.remaining)
     )
@@ -146,32 +142,42 @@ def run(
     lost = gone_libraries - libraries
     if refitted and FAMILIES[command].forgets:
         lost = set()
+    gone = {problem.file for problem in experiment.left_out}
+    left = {problem.file for problem in experiment.remaining}
     scopes = refit.learned_scopes(sorted(gone_devices - devices), sorted(devices))
     failed = ""
     with refit.sources() as copy:
         forget = partial(_forget, copy, scopes, lost, libraries)
         forget()
-        gone = {problem.file for problem in experiment.left_out}
-        left = {problem.file for problem in experiment.remaining}
         if gone & set(files):
             if not left & set(files):
                 return [], UNCALIBRATED
             if not refitted:
                 failed = "coefficients kept"
-            frames = {}
-            for name in files if refitted else ():
-                own, out = (
-                    [problem for problem in some if problem.file == name]
-                    for some in (every, experiment.left_out)
-                )
-                frame = problems.kept_rows(data / f"{name}.parquet", own, out)
-                frames[name] = problems.thinned(frame, ROWS)
             if refitted:
+                frames = _frames(files, experiment, data)
                 arguments = FAMILIES[command].arguments
                 failed = refit.calibrate(copy, command, arguments, frames, data)
                 forget()
+        if refitted and (then := FAMILIES[command].then) and gone & set(refit.files_of(then)):
+            frames = _frames(refit.files_of(then), experiment, data)
+            failed = failed or refit.calibrate(copy, then, (), frames, data)
+            forget()
         seconds = refit.predict(copy, [(problem.op, problem.device) for problem in chosen])
     return [(p, s) for p, s in zip(chosen, seconds, strict=True) if s is not None], failed
+
+
+def _frames(files: Iterable[str], experiment: Experiment, data: Path) -> dict[str, Any]:
+    """The tables of files without what an experiment leaves out."""
+    frames = {}
+    for name in files:
+        own, out = (
+            [problem for problem in some if problem.file == name]
+            for some in ((*experiment.left_out, *experiment.remaining), experiment.left_out)
+        )
+        frame = problems.kept_rows(data / f"{name}.parquet", own, out)
+        frames[name] = problems.thinned(frame, ROWS)
+    return frames
 
 
 def _forget(
@@ -232,7 +238,7 @@ def cells(
         rooflines = [
             abs(found / problem.seconds - 1)
             for problem, _ in same
-            if (found := _roofline(problem)) is not None
+            if (found := problems.roofline(problem)) is not None
         ]
         yield Cell(
             command, experiment.kind, unit, family, device, library, source, distance, len(same),
@@ -290,20 +296,6 @@ def _nearest(known: Sequence[PublishedProblem]) -> dict[Any, float]:
     return {(p.op, p.device): seconds for p, seconds in zip(known, found, strict=True)}
 
 
-def implausible(problem: PublishedProblem) -> bool:
-    """Whether a measured time cannot be that of the problem."""
-    seconds, times = IMPLAUSIBLE
-    least = _roofline(problem) if problem.seconds > seconds else None
-    return least is not None and problem.seconds > times * least
-
-
-def _roofline(problem: PublishedProblem) -> float | None:
-    try:
-        return baselines.roofline_seconds(problem.op, arch.load(problem.device))
-    except (WavecastError, ArithmeticError):
-        return None
-
-
 def _round(value: Any) -> float:
     return round(float(value), 4)
 
@@ -315,13 +307,18 @@ def family_table(
     loaded: list[PublishedProblem] = []
     for name in FAMILIES[command].files:
         loaded += problems.load(data / f"{name}.parquet", sources)
-    known = [problem for problem in loaded if not implausible(problem)]
+    plausible = [problem for problem in loaded if not problems.implausible(problem)]
+    known = problems.without_host(plausible)
     found: list[Cell] = []
     of_models: list[tuple[PublishedProblem, float]] = []
     notes: dict[str, str] = {}
-    if len(known) < len(loaded):
-        what = f"over {IMPLAUSIBLE[0] * 1e3:g} ms and {IMPLAUSIBLE[1]:g} times the roofline"
-        notes[f"{command}: {len(loaded) - len(known)} problems"] = f"set aside, {what}"
+    if len(plausible) < len(loaded):
+        seconds, times = problems.IMPLAUSIBLE
+        what = f"over {seconds * 1e3:g} ms and {times:g} times the roofline"
+        notes[f"{command}: {len(loaded) - len(plausible)} problems"] = f"set aside, {what}"
+    if len(known) < len(plausible):
+        what = f"of files whose quickest product takes {problems.HOST * 1e6:g} µs: with the host"
+        notes[f"{command}: {len(plausible) - len(known)} more problems"] = f"set aside, {what}"
     every = list(experiments(known))
     with ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda one: _timed(command, one, data, refitted), every)

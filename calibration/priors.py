@@ -39,6 +39,12 @@ PRIORS: Final[Mapping[tuple[str, str, str], Prior]] = {
     ("moe", "stream_fraction", "rdna4"): Prior(
         0.99, "hipengine-w7900: reads 952 of about 960 GB/s of GDDR6"
     ),
+    **{
+        ("gemm", "store_rate", generation): Prior(
+            16.0, "public ISA knowledge (arch/costs/rdna3.toml): 32 addresses a clock for two CUs"
+        )
+        for generation in ("rdna2", "rdna3")
+    },
     ("chips", "hbm_fraction", "nvidia"): Prior(
         0.863, "gpu-benches: triad of an A100, 1759 of 2039 GB/s"
     ),

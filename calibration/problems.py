@@ -6,6 +6,7 @@ its file, so that a copy of the file without them can be written.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,15 +18,26 @@ from typing import Any
 import pandas as pd
 
 from calibration import datasets
-from wavecast.bench.accuracy import importers, reading
+from wavecast import arch
+from wavecast.bench.accuracy import baselines, importers, reading
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.conv_miopen import PROBLEM
 from wavecast.errors import WavecastError
 from wavecast.model.distance import PredictionSubject
 from wavecast.model.ops.base import Op
 
+IMPLAUSIBLE = (1e-3, 100.0)
+"""Seconds, and times of the sustained roofline, above which a time is not that of its problem: some
+tables of a collection have another unit."""
+QUICK = 2e-6
+"""Seconds of roofline of a product that only its launch keeps from ending at once."""
+HOST = 25e-6
+"""Seconds of the quickest of `QUICK` products of a file from which on its times contain the host's:
+an empty kernel takes less than 10 µs on every chip."""
 KINDS = ("chip", "library", "source", "model")
 """What an experiment leaves out."""
+LAUNCHED = ("kernel", "launch, client")
+"""Timings without the time of the host."""
 _ROWS_OF_DECODING = 64
 """Rows of a product up to which it is one of decoding."""
 
@@ -139,6 +151,44 @@ def _shape(op: Op, case: Case) -> str:
     return f"{'at most' if rows <= _ROWS_OF_DECODING else 'more than'} {_ROWS_OF_DECODING} rows"
 
 
+def roofline(problem: PublishedProblem) -> float | None:
+    """Seconds of the sustained roofline, None where a rate is not known."""
+    try:
+        return baselines.roofline_seconds(problem.op, arch.load(problem.device))
+    except (WavecastError, ArithmeticError):
+        return None
+
+
+def implausible(problem: PublishedProblem) -> bool:
+    """Whether a measured time cannot be that of the problem."""
+    seconds, times = IMPLAUSIBLE
+    least = roofline(problem) if problem.seconds > seconds else None
+    return least is not None and problem.seconds > times * least
+
+
+def without_host(known: Sequence[PublishedProblem]) -> list[PublishedProblem]:
+    """The problems without those of files whose times contain the host's: their quickest product
+    takes `HOST` or longer. The model of a timing other than a kernel's has the host."""
+    quickest: dict[tuple[str, str, str, str], float] = {}
+    for problem in known:
+        if _launched(problem) and (roofline(problem) or math.inf) < QUICK:
+            key = _file(problem)
+            quickest[key] = min(quickest.get(key, math.inf), problem.seconds)
+    return [
+        problem
+        for problem in known
+        if not _launched(problem) or quickest.get(_file(problem), 0.0) < HOST
+    ]
+
+
+def _launched(problem: PublishedProblem) -> bool:
+    return problem.op.kind == "gemm" and getattr(problem.op, "timing", "") in LAUNCHED
+
+
+def _file(problem: PublishedProblem) -> tuple[str, str, str, str]:
+    return problem.file, problem.device, problem.source, problem.model
+
+
 def kept_rows(
     path: Path, problems: Sequence[PublishedProblem], left_out: Sequence[PublishedProblem]
 ) -> pd.DataFrame:
@@ -162,8 +212,6 @@ def kept_rows(
 
 
 def _target(device: str) -> str:
-    from wavecast import arch
-
     return arch.load(device).target
 
 
@@ -181,4 +229,16 @@ def thinned(frame: Any, most: int) -> pd.DataFrame:
     return frame[[zlib.crc32(key.encode()) < share for key in keys]]
 
 
-__all__ = ["KINDS", "PublishedProblem", "kept_rows", "layer", "load", "thinned"]
+__all__ = [
+    "HOST",
+    "IMPLAUSIBLE",
+    "KINDS",
+    "PublishedProblem",
+    "implausible",
+    "kept_rows",
+    "layer",
+    "load",
+    "roofline",
+    "thinned",
+    "without_host",
+]

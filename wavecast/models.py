@@ -57,7 +57,7 @@ def _deployed(
     found = []
     for selector in _names(systems):
         machine = find_system(selector, arch_files, system_files)
-        divided = Parallelism.filling(machine.gpus // workload.instances, **parallel)
+        divided = Parallelism.filling(workload.share(machine.gpus), **parallel)
         found.append((machine, workload.deployment(replace(deployment, parallel=divided))))
     return found
 
@@ -68,6 +68,7 @@ def model(
     *,
     compare: Names = (),
     tp: int | None = None,
+    pp: int = 1,
     dp: int = 1,
     ep: int = 1,
     dp_attention: bool = False,
@@ -103,15 +104,15 @@ def model(
 
     `name` is a `config.json` of Hugging Face, a folder with one, or a name of `wavecast model
     --list`; `system` names machines (`"8xMI300X,8xH200"` or a list), `compare` the same with
-    ratios to the first; several systems are always compared. `tp`, `dp` and `ep` are the GPUs that
-    divide every layer (all that the replicas leave), the replicas, and the GPUs that divide the
-    experts. `prompt` and `output` are tokens, `concurrency` requests at once (1, 16 and 64), `rate`
-    requests per second instead. Formats are those of the checkpoint unless given. `what_if` names
-    changes to predict as well: `"hbm*1.5; attention free; tp 4"`; `findings` looks for changes that
-    make it faster. With `power` (watts) or `price` (per hour) of a GPU, the report has the cost of
-    tokens. `html` and `perfetto` are files to write, `chakra` is a folder for a Chakra trace per
-    rank. `workload` are the fields of `WorkloadOptions`: `speculate="mtp:3"`, `prefix=0.9`,
-    `disaggregate="1p2d"` …
+    ratios to the first; several systems are always compared. `tp`, `pp`, `dp` and `ep` are the GPUs
+    that divide every layer (all that replicas and stages leave), the stages of the pipeline, the
+    replicas, and the GPUs that divide the experts. `prompt` and `output` are tokens, `concurrency`
+    requests at once (1, 16 and 64), `rate` requests per second instead. Formats are those of the
+    checkpoint unless given. `what_if` names changes to predict as well: `"hbm*1.5; attention free;
+    tp 4"`; `findings` looks for changes that make it faster. With `power` (watts) or `price` (per
+    hour) of a GPU, the report has the cost of tokens. `html` and `perfetto` are files to write,
+    `chakra` is a folder for a Chakra trace per rank. `workload` are the fields of
+    `WorkloadOptions`: `speculate="mtp:3"`, `prefix=0.9`, `disaggregate="1p2d"` …
 
     With `search` (dimensions, `"tp,dtype,batch=16|64"`), configurations are predicted in `jobs`
     processes, or on the cluster `ray`, and ranked under the objectives `slo`
@@ -137,7 +138,14 @@ def model(
         arch_files,
         system_files,
         options,
-        {"tensor": tp, "data": dp, "expert": ep, "attention_data": dp_attention, "load": load},
+        {
+            "tensor": tp,
+            "pipeline": pp,
+            "data": dp,
+            "expert": ep,
+            "attention_data": dp_attention,
+            "load": load,
+        },
         Deployment(
             dtype=dtype,
             cache=kv_dtype,

@@ -40,14 +40,14 @@ def test_names(selector: str, device_id: str) -> None:
         ("gfx942", "mi300x", ("mi300a", "mi308x", "mi325x")),
         ("gfx942:sramecc+:xnack-", "mi300x", ("mi300a", "mi308x", "mi325x")),
         ("gfx950", "mi355x", ("mi350x",)),
-        ("gfx1100", "rx7900xtx", ()),
+        ("gfx1100", "rx7900xtx", ("w7900",)),
         ("gfx1151", "strixhalo", ()),
-        ("gfx1201", "rx9070xt", ()),
+        ("gfx1201", "rx9070xt", ("r9700",)),
         ("gfx1250", "mi455x", ()),
         ("sm_80", "a100_80g_sxm", ()),
         ("sm_90", "h100_sxm", ("h200",)),
         ("SM90a", "h100_sxm", ("h200",)),
-        ("sm_100", "b200", ()),
+        ("sm_100", "b200", ("gb200",)),
     ],
 )
 def test_targets(selector: str, device_id: str, others: tuple[str, ...]) -> None:

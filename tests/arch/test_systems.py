@@ -44,7 +44,7 @@ def write(tmp_path: Path):
         ("4x7900xtx", "rx7900xtx", 4, 1),
         ("DGX-H100", "h100_sxm", 8, 1),
         ("16xdgx-h100", "h100_sxm", 128, 16),
-        ("gb200-nvl72", "b200", 72, 1),
+        ("gb200-nvl72", "gb200", 72, 1),
         ("8xMI250X", "mi250x_gcd", 8, 1),
         ("2xRX9070XT", "rx9070xt", 2, 1),
     ],

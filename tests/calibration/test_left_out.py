@@ -78,7 +78,8 @@ def test_a_left_out_chip_has_the_value_of_the_chips_most_like_it() -> None:
 
 def test_facts_replace_what_only_a_left_out_vendor_tells_of() -> None:
     """Without an NVIDIA chip a kernel does not start as late as on an AMD chip."""
-    scopes = refit.learned_scopes(["h100_sxm", "rx9070xt"], ["mi300x"])
+    left = ["h100_sxm", "rx9070xt", "rx7900xtx", "rx6800xt"]
+    scopes = refit.learned_scopes(left, ["mi300x"])
     for (family, name, scope), known in PRIORS.items():
         row = coefficients.coefficient(family, name)
         assert row.status_in(scope) in refit.LEARNED
@@ -324,7 +325,19 @@ def test_a_time_that_cannot_be_that_of_its_problem_is_set_aside() -> None:
     from dataclasses import replace
 
     one = problem("mi300x", "", "a.csv", 1)
-    assert not left_out.implausible(replace(one, seconds=9e-4))
-    assert left_out.implausible(replace(one, seconds=2e-3))
+    assert not problems.implausible(replace(one, seconds=9e-4))
+    assert problems.implausible(replace(one, seconds=2e-3))
     large = Gemm(m=8192, n=8192, k=8192, dtype="bf16")
-    assert not left_out.implausible(replace(one, op=large, seconds=2e-3))
+    assert not problems.implausible(replace(one, op=large, seconds=2e-3))
+
+
+def test_files_whose_times_contain_the_host_are_set_aside() -> None:
+    """A product of a microsecond that takes 40 shows it, for its whole file."""
+    small = Gemm(m=64, n=64, k=64, dtype="bf16")
+    large = Gemm(m=8192, n=8192, k=8192, dtype="bf16")
+    first, second = problem("mi300x", "", "a.csv", 1), problem("mi300x", "", "b.csv", 2)
+    slow = [replace(first, op=small, seconds=40e-6), replace(first, op=large, seconds=2e-3)]
+    quick = [replace(second, op=small, seconds=8e-6), replace(second, op=large, seconds=2e-3)]
+    assert problems.without_host([*slow, *quick]) == quick
+    hosted = [replace(slow[0], op=replace(small, timing="eager")), slow[1]]
+    assert problems.without_host(hosted) == hosted

@@ -158,7 +158,7 @@ BAD = {
     "shape": (("SAXPY", *LAUNCH, *REST, "--expect", "y=f32[4]"), "(500,), what is expected in it"),
     "nothing": (("SAXPY", *LAUNCH, *REST, "--expect", "z=1"), "unknown argument 'z'"),
     "no npy": (("SAXPY", *LAUNCH, *REST, "--arg", "x=no.npy"), "no such file: no.npy"),
-    "options": (("SAXPY", "-X", "-DN=1", *LAUNCH, *REST), "options are for HIP source"),
+    "options": (("SAXPY", "-X", "-DN=1", *LAUNCH, *REST), "options are for HIP and CUDA source"),
     "no TOML": (("SAXPY", "--args", "no.toml"), "no such file: no.toml"),
 }
 

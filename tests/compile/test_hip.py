@@ -61,6 +61,7 @@ def test_an_ordinary_program_compiles_unchanged(target: str) -> None:
 @pytest.mark.parametrize(
     ("target", "instruction"),
     [
+        ("gfx908", "v_mfma_f32_16x16x16f16"),
         ("gfx90a", "v_mfma_f32_16x16x16f16"),
         ("gfx942", "v_mfma_f32_16x16x16_f16"),
         ("gfx950", "v_mfma_f32_16x16x16_f16"),
@@ -220,3 +221,20 @@ def test_headers_of_every_release_of_libcxx_get_their_definitions() -> None:
         "_LIBCPP_HAS_NO_VENDOR_AVAILABILITY_ANNOTATIONS",
         "_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS",
     } <= defined
+
+
+def test_overloads_for_vectors_do_not_take_numbers() -> None:
+    """A program's own shuffle of vectors, called for their elements, as HIP resolves it."""
+    text = """
+#include <hip/hip_fp8.h>
+__device__ float4 __shfl_down(const float4 v, const unsigned d, const unsigned width = 32) {
+    return make_float4(__shfl_down(v.x, d, width), __shfl_down(v.y, d, width),
+                       __shfl_down(v.z, d, width), __shfl_down(v.w, d, width));
+}
+__global__ void k(float4 *p, __hip_bfloat162 *b) {
+    p[threadIdx.x] += __shfl_down(p[threadIdx.x], 1) * 2;
+    b[threadIdx.x] = __hip_bfloat162{__float2bfloat16(1), __float2bfloat16(2)};
+}
+"""
+    (code,) = hip.compile(text, "gfx942")
+    assert code.assembly.count("ds_bpermute_b32") == 4

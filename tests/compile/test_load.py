@@ -103,10 +103,10 @@ def test_a_program_without_device_code() -> None:
         compiling.load(sys.executable)
 
 
-def test_options_are_for_hip_alone(saxpy: str, tmp_path: Path) -> None:
+def test_options_are_for_source(saxpy: str, tmp_path: Path) -> None:
     path = tmp_path / "k.s"
     path.write_text(saxpy)
-    with pytest.raises(UsageError, match="for HIP source"):
+    with pytest.raises(UsageError, match="for HIP and CUDA source"):
         compiling.load(path, options=["-O2"])
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from wavecast import processes
+from wavecast.emulate import engine
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import Team
@@ -132,3 +135,13 @@ def test_a_fork_is_refused_instead_of_waiting_for_ever(node: GpuNode) -> None:
         processes.kill(started)
     go.set()
     assert ended == processes.Ended()
+
+
+def test_a_launch_that_has_waited_long_sleeps_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    team = SimpleNamespace(idle=lambda *_, **__: None)
+    for idle in (2, 8, 100_000):
+        waiting: Any = SimpleNamespace(idle=idle, team=team)
+        engine._Worker._leave_the_host(waiting, 1)
+    assert slept[0] < slept[1] == slept[2] < 0.1

@@ -67,7 +67,7 @@ def test_losses_of_training_are_equal(name: str) -> None:
 
 def losses(model: Any, batches: list[Any]) -> list[float]:
     """Losses of the same tokens, step by step."""
-    optimizer, found = torch.optim.SGD(model.parameters(), lr=0.5), []
+    optimizer, found = torch.optim.SGD(model.parameters(), lr=0.1), []
     for tokens in (batches[0], batches[0], *batches):
         loss = model(input_ids=tokens, labels=tokens).loss
         optimizer.zero_grad()

@@ -71,27 +71,16 @@ def test_blocks_of_models_are_operators_in_one_graph(name: str) -> None:
     assert Counter(one.operator for one in rewriting.replaced.done) == MODELS[name][1]
 
 
-def unserved(name: str, reason: str) -> Any:
-    return pytest.param(name, marks=pytest.mark.xfail(reason=reason, strict=True))
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Llama",
-        "Gemma",
-        unserved("Mistral", "masks of windows have another form on the emulated device"),
-        unserved("Gemma2", "masks of windows have another form on the emulated device"),
-        unserved("Qwen3Moe", "Dynamo calls the CPU's torch.histc, which refuses integers"),
-    ],
-)
+@pytest.mark.parametrize("name", MODELS)
 def test_they_run_machine_code(name: str) -> None:
     model, tokens = made(name), torch.randint(3, 50, (1, 9))
     with torch.no_grad():
         expected = model(tokens).logits
         with wavecast.device("gfx942") as device:
-            found = rewritten(model, ops.inductor_pass())(tokens).logits
+            rewriting = ops.inductor_pass()
+            found = rewritten(model, rewriting)(tokens).logits
+    assert Counter(one.operator for one in rewriting.replaced.done) == MODELS[name][1]
     assert device.executed >= sum(MODELS[name][1].values())
     torch.testing.assert_close(found, expected, rtol=2e-3, atol=2e-4)
 
@@ -133,6 +122,22 @@ def test_masks_of_positions(relation: Any, first: int, taken: bool) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
     assert ("attention" in {one.operator for one in rewriting.replaced.done}) == taken
     assert taken or [one.why for one in rewriting.replaced.left] == ["a mask tensor"]
+
+
+def test_masks_of_positions_on_an_emulated_device() -> None:
+    """Dynamo traces the device's function mode, where operators are methods."""
+
+    def program(q: Any, k: Any, v: Any) -> Any:
+        mask = mask_of(4, 3, 7, lambda q, k: q.new_ones((), dtype=torch.bool) & (k > q - 3))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    q, k, v = torch.randn(1, 2, 4, 16), torch.randn(1, 2, 7, 16), torch.randn(1, 2, 7, 16)
+    rewriting, expected = ops.inductor_pass(), program(q, k, v)
+    with wavecast.device("gfx942") as device:
+        found = rewritten(program, rewriting)(q, k, v)
+    assert [one.operator for one in rewriting.replaced.done] == ["attention"]
+    assert device.executed
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_attention_written_out_with_a_soft_cap() -> None:

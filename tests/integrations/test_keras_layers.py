@@ -58,6 +58,18 @@ def experts(layer: Any, x: Any) -> Any:
     return tf.einsum("bsed,bse->bsd", each, weights)
 
 
+def convolution(layer: Any, x: Any) -> Any:
+    """TensorFlow on the CPU has no gradients of dilated kernels, so zeros are put between."""
+    kernel, (apart,) = layer.kernel, {*layer.dilation_rate}
+    if apart > 1:
+        at = [[apart * number] for number in range(kernel.shape[0])]
+        kernel = tf.scatter_nd(at, kernel, (at[-1][0] + 1, *kernel.shape[1:]))
+    function = {3: tf.nn.conv1d, 4: tf.nn.conv2d}[len(x.shape)]
+    strides = layer.strides if len(x.shape) == 4 else layer.strides[0]
+    y = function(x, kernel, strides, layer.padding.upper()) + layer.bias
+    return tf.nn.silu(y) if layer.activation == "silu" else y
+
+
 L = wt.layers
 CASES: dict[str, tuple[Callable[[], Any], tuple[int, ...], Callable[..., Any]]] = {
     "rms_norm": (L.KerasRMSNorm, (2, 5, 12), rms_norm),
@@ -65,7 +77,12 @@ CASES: dict[str, tuple[Callable[[], Any], tuple[int, ...], Callable[..., Any]]] 
     "attention": (lambda: L.KerasAttention(2, 8, 1), (2, 5, 12), attention),
     "gated": (lambda: L.KerasGatedMLP(20), (2, 5, 12), gated),
     "experts": (lambda: L.KerasExperts(4, 2, 8), (2, 5, 12), experts),
-}
+    "strided": (
+        lambda: L.KerasConvolution(6, (3, 2), (2, 1), "same", activation="silu"),
+        (2, 6, 5, 4), convolution,
+    ),
+    "dilated": (lambda: L.KerasConvolution(6, (3,), dilation_rate=2), (2, 9, 4), convolution),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -126,6 +143,10 @@ def test_a_functional_model_trains() -> None:
     [
         (lambda: L.KerasAttention(3, 8, 2), "3 heads do not divide among 2 of keys"),
         (lambda: L.KerasExperts(2, 3, 8), "top_k is 3 of 2 experts"),
+        (lambda: L.KerasConvolution(4, ()), "one to three numbers"),
+        (lambda: L.KerasConvolution(4, (3,), padding="causal"), "not 'causal'"),
+        (lambda: L.KerasConvolution(4, (3,), groups=3), "4 filters do not divide among 3"),
+        (lambda: L.KerasConvolution(4, (3, 3), (1, 1, 1)), "strides .*: one number, or 2"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(make: Callable[[], Any], says: str) -> None:

@@ -395,7 +395,7 @@ def test_compiler_options(compiler: None) -> None:
     out = np.zeros(1, np.int32)
     wavecast.load(source, options=["-DVALUE=42"])["k"](1, 1, out)
     assert out == [42]
-    with pytest.raises(UsageError, match="options are for HIP source"):
+    with pytest.raises(UsageError, match="options are for HIP and CUDA source"):
         wavecast.load(SAXPY, options=["-DVALUE=42"])
 
 

@@ -9,6 +9,7 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
+from wavecast.emulate.check.collected import Reports  # noqa: E402
 from wavecast.emulate.errors import ExecutionError  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 
@@ -156,8 +157,13 @@ def test_a_count_out_of_range() -> None:
         pass
 
 
-@pytest.mark.parametrize("option", ["check", "trace"])
-def test_checks_and_traces_are_refused(option: str) -> None:
-    several = wavecast.device("gfx942", count=2, **{option: True})
+def test_traces_are_refused() -> None:
+    several = wavecast.device("gfx942", count=2, trace=True)
     with pytest.raises(UsageError, match="not with several GPUs"), several:
+        pass
+
+
+def test_a_check_of_determinism_is_refused() -> None:
+    several = wavecast.device("gfx942", count=2, check=Reports(determinism=True))
+    with pytest.raises(UsageError, match="no check of determinism with several GPUs"), several:
         pass

@@ -285,6 +285,16 @@ def test_histograms_of_integers(cuda, dtype):
         torch.histc(values, bins=0)
 
 
+def test_compiled_histograms_of_integers(cuda):
+    def program(values):
+        return torch.histc(values, bins=4, min=0, max=4)
+
+    compiled = torch.compile(program, backend="eager", fullgraph=True)
+    found = compiled(torch.tensor([0, 1, 1, 3, 7, 4], device="cuda"))
+    assert (found.dtype, found.tolist()) == (torch.int64, [1, 2, 0, 2])
+    assert compiled(torch.tensor([0.5, 3.0], device="cuda")).tolist() == [1, 0, 0, 1]
+
+
 def test_histograms_are_put_back():
     before = torch._C._dispatch_dump("aten::histc")
     with emulated_cuda(GFX942, lambda text: None):

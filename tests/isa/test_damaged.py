@@ -72,5 +72,5 @@ def test_a_wave_size_must_be_a_number() -> None:
 
 
 def test_a_known_gpu_without_a_table_is_named_as_such() -> None:
-    with pytest.raises(UsageError, match="gfx908 cannot be read"):
-        isa_target("gfx908:sramecc+")
+    with pytest.raises(UsageError, match="gfx906 cannot be read"):
+        isa_target("gfx906:sramecc+")

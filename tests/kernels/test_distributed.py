@@ -137,7 +137,8 @@ def test_a_rank_that_does_not_call() -> None:
 @pytest.mark.parametrize(
     ("call", "shape", "dtype", "message"),
     [
-        ("all_reduce", (4,), "int32", "all_reduce: x is int32; it takes float32"),
+        ("all_reduce", (4,), "bool", "all_reduce: x is bool; it takes float32"),
+        ("all_reduce_rms_norm", (4, 2), "int32", "x is int32; it takes float32"),
         ("all_reduce", (0,), "float32", "all_reduce: x is empty"),
         ("reduce_scatter", (3, 2), "float32", "x is 3x2: 2 ranks do not divide it"),
         ("all_to_all", (), "float32", "x is a scalar: 2 ranks do not divide it"),
@@ -148,8 +149,9 @@ def test_arguments_that_do_not_fit(node: Node, call: str, shape: Any, dtype: str
     if node.world != 2:
         pytest.skip("messages name two ranks")
     x = torch.zeros(shape, dtype=getattr(torch, dtype), device="cuda:0")
+    more = (x, x[0]) if call == "all_reduce_rms_norm" else ()
     with pytest.raises(ArgumentError, match=message):
-        getattr(collectives, call)(x, node.groups[0])
+        getattr(collectives, call)(x, *more, node.groups[0])
 
 
 def test_a_tensor_of_another_gpu(node: Node) -> None:
@@ -161,3 +163,17 @@ def test_a_tensor_of_another_gpu(node: Node) -> None:
 def test_a_group_of_one() -> None:
     with pytest.raises(ArgumentError, match="a group of 1"):
         groups(1)
+
+
+def test_results_are_written_to_a_given_tensor(node: Node) -> None:
+    def rank(number: int) -> None:
+        x = torch.arange(6.0, device="cuda") * (number + 1)
+        out = torch.empty(6 * node.world, device="cuda")
+        assert collectives.all_gather(x, node.groups[number], out=out) is out
+        assert torch.equal(out.cpu()[6:12], torch.arange(6.0).cpu() * 2)
+        assert collectives.all_reduce(x, node.groups[number], 2, "max", out=x) is x
+        assert torch.equal(x.cpu(), torch.arange(6.0).cpu() * node.world)
+        with pytest.raises(ArgumentError, match="out is 6, expected 12"):
+            collectives.all_gather(x, node.groups[number], out=x)
+
+    node.hooks.ranks(rank)

@@ -35,7 +35,7 @@ def test_demand_of_one_tile_by_hand():
     assert asked.matrix == pytest.approx(2 * 128 * 256 * 512 / 2048)
     assert asked.lds == pytest.approx(3 * (128 + 256) * 2 * 512)
     assert asked.l2 == pytest.approx((128 + 256) * 2 * 512)
-    assert asked.stored == 128 * 256 * 2
+    assert asked.stored == 128 * 256
     assert asked.read == (300 + 500) * 1000 * 2
     assert asked.written == 300 * 500 * 2
     assert asked.combined == pytest.approx(12 * 128 * 256 * 8)

@@ -8,6 +8,7 @@ import pytest
 from wavecast import arch
 from wavecast.model.chip import Chip
 from wavecast.model.demand import WorkgroupDemand
+from wavecast.model.ops.gemm import Gemm
 from wavecast.model.solve import COEFFICIENTS, solve
 
 KNOWN = dict.fromkeys(COEFFICIENTS, 1.0) | {
@@ -59,6 +60,16 @@ def test_memory_and_the_part_of_it_that_is_not_hidden():
     assert seconds(demand) == pytest.approx(11e-6)
     assert seconds(demand, exposed=0.5) == pytest.approx(13e-6)
     assert seconds(demand, hbm_share=0.1) == pytest.approx(41e-6)
+
+
+def test_results_are_stored_by_element():
+    """Addresses, not bytes: a result of 32 bits leaves as fast as one of 16."""
+    half, single = (
+        Gemm(m=4096, n=4096, k=64, dtype="fp16", out=out, library="tensile", tile=(64, 64, 64))
+        for out in ("fp16", "fp32")
+    )
+    device = arch.load("rx7900xtx")
+    assert single.predict(device).bounds["store"] == half.predict(device).bounds["store"] > 0
 
 
 def test_stores_and_partial_sums():

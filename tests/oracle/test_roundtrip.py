@@ -11,7 +11,8 @@ pytest.importorskip("triton")
 
 from tests.oracle import sample_kernels
 
-COMPILED = [target for target in TARGETS if target != "gfx1151"]
+COMPILED = [target for target in TARGETS if target not in ("gfx1030", "gfx1151")]
+"""Triton 3.9 does not compile for gfx1030; gfx1151 is as gfx1100."""
 
 
 @pytest.fixture(scope="module")

@@ -33,10 +33,11 @@ pytestmark = [
 ]
 
 GFX9 = TARGET_SETS["gfx9"]
+LDS_BY_MODIFIER = ("gfx908", "gfx90a", "gfx1030")
 _ENCODINGS = re.compile(r"_(e32|e64|e96)$")
 _NARROW_VGPR = re.compile(r"[a-z]+(4|8|16)$")
 _RETURN_FLAG = {
-    **dict.fromkeys(("gfx90a", "gfx1100", "gfx1151"), "glc"),
+    **dict.fromkeys(("gfx908", "gfx90a", "gfx1030", "gfx1100", "gfx1151"), "glc"),
     **dict.fromkeys(("gfx942", "gfx950"), "sc0"),
     **dict.fromkeys(("gfx1201", "gfx1250"), "th:TH_ATOMIC_RETURN"),
 }
@@ -103,6 +104,8 @@ class Registers:
 
     def operand(self, role: OperandRole, row: Opcode, narrow: bool) -> str:
         kind = role.kind
+        if row.form == "MFMA" and self.target == "gfx908" and "32x" in role.type:
+            return self.take("a", role.dwords)  # sums are in accumulation registers only
         if kind in (OperandKind.VECTOR, OperandKind.SOURCE):
             half = narrow and _NARROW_VGPR.fullmatch(role.type) is not None
             return self.take("v", role.dwords) + (".l" if half else "")
@@ -156,7 +159,7 @@ def _modifiers(row: Opcode, target: str, full: bool) -> str:
     returning = row.operands[0].access is OperandAccess.WRITE and row.operands[0].optional
     if memory.kind is MemoryKind.ATOMIC and returning and full:
         return _RETURN_FLAG[target]
-    by_modifier = row.form == "MUBUF" or target == "gfx90a"
+    by_modifier = row.form == "MUBUF" or target in LDS_BY_MODIFIER
     if memory.kind in (MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS) and by_modifier:
         return "lds"
     return ""

@@ -210,7 +210,13 @@ def test_a_version_is_explained_and_asked_about(address: str) -> None:
     answer = found["answer"]
     (launch,) = answer["launches"]
     assert [one["device"] for one in launch["targets"]] == ["mi300x", "rx9070xt"]
-    assert answer["document"]["kernels"][0]["findings"][0]["rule"] == "uncoalesced-global"
+    found = answer["document"]["kernels"][0]["findings"]
+    assert {one["rule"]: one["gain"] for one in found}["uncoalesced-global"] is None
+    question = {"question": "advice", "launch": 0}
+    advised = ask(address, "POST", "/api/ask", question, **known)[1]["answer"]
+    for one in advised["kernels"]:
+        assert one["findings"][0]["rule"] == "uncoalesced-global"
+        assert one["findings"][0]["gain"] > 0.1
     stages = {one["title"]: one for one in launch["targets"][0]["stages"]}
     assert set(stages) == {"LLVM IR", "TTGIR", "TTIR"}
     lines = {index: line for _, index, line in _own_lines(launch)}
@@ -256,6 +262,14 @@ def test_the_page_explains_links_and_edits(address: str) -> None:
         assert page.run("source.value.includes('onerror')")
         assert page.run("document.title").endswith("wavecast workbench")
         assert page.run("document.querySelectorAll('#targets tbody tr').length") == 1
+        for _ in range(600):
+            if page.run("priced"):
+                break
+            page.wait(50)
+        page.run("view = 'Findings'; tabs()")
+        assert "saves" in page.run("panel.innerText")
+        assert "predicted …" not in page.run("panel.innerText")
+        page.run("view = 'Assembly'; tabs()")
         page.run("light(13, 'test')")
         lit = page.run("[...panel.querySelectorAll('.lit code')].map(row => row.textContent)")
         assert any("load" in text for text in lit)

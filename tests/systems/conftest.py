@@ -23,6 +23,7 @@ def ready() -> Ready:
         name, values = huggingface.load(model)
         parallel = Parallelism(
             tensor=tensor,
+            pipeline=given.pop("pipeline", 1),
             expert=given.pop("expert", 1),
             attention_data=given.pop("attention_data", False),
         )

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from wavecast.errors import UnknownName, UsageError
+from wavecast.systems.answer import ModelOnSystem
 from wavecast.systems.disaggregation import Disaggregation, disaggregation
 from wavecast.systems.engine import engine, engines
+from wavecast.systems.parallel import Parallelism
 from wavecast.systems.serving import Load, serve
 from wavecast.systems.step import StepModel
 
@@ -110,6 +112,48 @@ def test_pools_prefill_and_decode_apart(ready) -> None:
     assert slow.ttft.p50 > apart.ttft.p50 + 0.5
     more = serve(model.model, model.memory, load, Disaggregation(3, 1))
     assert more.ttft.mean < apart.ttft.mean
+
+
+def test_pools_of_different_instances(ready) -> None:
+    """Instances that prefill have GPUs, steps and a cache of their own."""
+    load = Load(2048, 64, concurrency=8, requests=24)
+
+    def apart(tensor: int | None, tokens: int = 8192) -> ModelOnSystem:
+        pools = Disaggregation(
+            1,
+            1,
+            parallel=Parallelism(tensor=tensor) if tensor else None,
+            settings=(("batched_tokens", tokens),),
+        )
+        return ready("Llama-3.1-8B", "8xMI300X", 2, dtype="fp8", disaggregation=pools)
+
+    same, wider, narrow = apart(None), apart(4), apart(None, 512)
+    found = [one.serve(load) for one in (same, wider, narrow)]
+    assert same.prefill is not None
+    assert wider.prefill is not None
+    assert wider.prefill.memory.token == same.prefill.memory.token / 2
+    assert found[1].prefill.seconds < found[0].prefill.seconds
+    assert found[1].ttft.value < found[0].ttft.value
+    assert found[2].served.steps > found[0].served.steps
+    with pytest.raises(UsageError, match=r"1p1d \(prefill TP8\) takes 10 GPUs"):
+        apart(8)
+
+
+def test_first_tokens_wait_for_room_where_they_are_decoded(ready) -> None:
+    """The cache of a request moves when the instance that decodes can take it."""
+    model = ready("Llama-3.1-8B", "mi300x", dtype="fp8", settings=(("sequences", 4),))
+    load = Load(256, 128, concurrency=16, requests=48)
+    found = serve(model.model, model.memory, load, Disaggregation(1, 1))
+    assert found.running == 4
+    assert found.ttft.mean > 2 * found.tpot.mean * 100
+    assert found.tpot.p99 < 1.5 * found.tpot.p50
+
+
+def test_graphs_of_gpus_with_their_own_sequences(ready) -> None:
+    """Each of 8 GPUs captures graphs of its sequences."""
+    model = ready("DeepSeek-R1", "8xH200", 8, expert=8, attention_data=True, engine="sglang")
+    assert model.engine.captured == 8 * 512
+    assert model.engine.padded(1000) == 1024
 
 
 def test_texts_of_pools() -> None:

@@ -136,3 +136,22 @@ def test_a_request_that_does_not_fit_is_named(ready) -> None:
 def test_an_absurd_load_is_refused(given) -> None:
     with pytest.raises(UsageError):
         Load(**given)
+
+
+def test_a_pipeline_serves_its_groups_at_once(ready) -> None:
+    """Two stages have half of the weights each; half of the sequences run on each of them."""
+    alone = ready("Llama-3.1-8B", "8xMI300X", 1, dtype="fp8")
+    staged = ready("Llama-3.1-8B", "8xMI300X", 1, dtype="fp8", pipeline=2)
+    weights = [one.memory.parts["dense weights"] for one in (alone, staged)]
+    assert weights[1] == weights[0] / 2
+    assert staged.memory.token == alone.memory.token / 2
+    few, many = (Load(512, 128, concurrency=count) for count in (1, 64))
+    # One sequence passes both stages one after the other, many keep both busy.
+    assert staged.serve(few).tpot.value == pytest.approx(alone.serve(few).tpot.value, rel=0.02)
+    assert staged.serve(few).tpot.value > alone.serve(few).tpot.value
+    half = alone.serve(replace(many, concurrency=32, requests=320))
+    assert staged.serve(many).output_rate.value == pytest.approx(
+        2 * half.output_rate.value, rel=0.05
+    )
+    sent = [kernel for kernel in staged.serve(few).kernels if kernel.priced.node.name == "send"]
+    assert len(sent) == 1

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 
 import jsonschema
 import pytest
+from rich.console import Console
 
 from tests.cli.test_main import call
 from wavecast.arch.systems import system
 from wavecast.documents.schema import json_schema
 from wavecast.documents.system_search import ModelSearchDocument
 from wavecast.errors import InputError, UnknownName, UsageError
+from wavecast.report.systems_search import render
 from wavecast.systems.answer import Deployment
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.serving import Load
@@ -135,3 +138,15 @@ def test_the_command(capsys) -> None:
     code, out, err = call(capsys, "model", MODEL, "--slo", "ttft<2s")
     assert (code, out) == (2, "")
     assert "belong to --search" in err
+
+
+def test_the_text_has_the_reasons_that_skip_most() -> None:
+    found = search(MODEL, space("tp,pp,batch=1"), ())
+    reasons = {f"reason {number}": 9 - number for number in range(9)}
+    stream = io.StringIO()
+    render(replace(found, skipped=reasons), Console(file=stream, width=100), slo="")
+    lines = [line.strip() for line in stream.getvalue().splitlines() if "skipped" in line]
+    assert lines[0] == "9 skipped: reason 0"
+    assert lines[6:] == ["6 skipped for 3 other reasons, which the JSON has"]
+    stages = {one.parallelism for one in found.ranked}
+    assert {"TP1", "TP2", "TP1 PP2"} <= stages

@@ -48,6 +48,7 @@ class Capabilities:
     kernarg_preload: bool
     named_barriers: bool
     workgroup_ids_in_ttmp: bool
+    packed_work_items: bool
     true16: bool
     fp8_fnuz: bool
     ieee754_2019_extremes: bool
@@ -59,6 +60,8 @@ class Capabilities:
     cache_policy: str
     agent_acquire: str
     agent_write_back: str
+    system_acquire: str
+    system_write_back: str
     load_to_lds_m0_bits: int
     lds_transpose_lanes: int
     lane_exchange_span: int

@@ -1,10 +1,12 @@
 """Device files: TOML text to facts.
 
 A device file has the identity of the device at its head (`id`, `name`, `vendor`, `target`,
-`generation`, and optionally `family`, `aliases`, `default_for_target`, `stands_in_for`) and one
+`generation`, and optionally `family`, `chip_of`, `aliases`, `default_for_target`, `stands_in_for`)
+and one
 table per group of fields. A fact is a table of `value`, `unit`, `status`, `source` (one citation
 key or a list), and optionally `note` and `alternatives`; one of status `missing` has no `value`.
-Facts that all devices of a family share are in `families/<family>.toml`.
+Facts that all devices of a family share are in `families/<family>.toml`. A device with the chip of
+another one says so (`chip_of`) and has that one's facts of the chip.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from typing import Any
 from wavecast.arch.quantity import Alternative, Quantity
 
 ROOT = Path(__file__).parent
+_OF_A_BOARD = ("memory", "power", "peaks", "measured")
+"""Tables of facts that depend on the board, its clocks and its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class Identity:
     """Which device a file is about, and the names that select it.
 
     `target` is what LLVM calls the processor (`gfx942`), or `sm_90` on NVIDIA. `stands_in_for`
-    names targets without a device file that have the same instructions and registers.
+    names targets without a device file that have the same instructions and registers. `chip_of` is
+    a device with the same chip on another board.
     """
 
     id: str
@@ -34,6 +39,7 @@ class Identity:
     target: str
     generation: str
     family: str = ""
+    chip_of: str = ""
     aliases: tuple[str, ...] = ()
     default_for_target: bool = False
     stands_in_for: tuple[str, ...] = ()
@@ -102,11 +108,19 @@ def catalog() -> dict[str, Identity]:
 
 @cache
 def read_device(device_id: str) -> tuple[Identity, dict[str, Quantity]]:
-    """Identity and facts of one device of the package, its family's included."""
+    """Identity and facts of one device of the package, its family's and its chip's included."""
     data = _read(ROOT / "devices" / f"{device_id}.toml")
     identity = _identity(data)
     shared = _family(identity.family) if identity.family else {}
-    return identity, {**shared, **_facts(data)}
+    chip = _chip(identity.chip_of) if identity.chip_of else {}
+    return identity, {**shared, **chip, **_facts(data)}
+
+
+@cache
+def _chip(device_id: str) -> dict[str, Quantity]:
+    """What two boards with one chip have in common: all but `_OF_A_BOARD`."""
+    data = _read(ROOT / "devices" / f"{device_id}.toml")
+    return _facts({name: table for name, table in data.items() if name not in _OF_A_BOARD})
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import IO
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.lab_schedule import schedule
 from wavecast.cli.types import PROCESSES, RegexParam, count
 from wavecast.errors import UnknownName, UsageError
 
@@ -319,5 +320,7 @@ def reduce(
         files.write_text(output, report.markdown())
     return 0
 
+
+command.add_command(schedule)
 
 __all__ = ["command"]

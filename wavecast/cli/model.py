@@ -85,8 +85,13 @@ if TYPE_CHECKING:
               help='Predict changes: "hbm*1.5; attention free; tp 4; host 0".')  # fmt: skip
 @click.option("--compare", default="", metavar="SYSTEM,SYSTEM[,SYSTEM]",
               help="Instead of --system: ratios to the first, with intervals.")  # fmt: skip
-@click.option("--search", "dimensions", default="", metavar="NAME[=V|V][,NAME]",
-              help="Search tp, dp, ep, dtype, kv-dtype, engine, dp-attention, batch.")  # fmt: skip
+@click.option(
+    "--search",
+    "dimensions",
+    default="",
+    metavar="NAME[=V|V][,NAME]",
+    help="Search tp, pp, dp, ep, dtype, kv-dtype, engine, dp-attention and batch.",
+)
 @click.option("--slo", default="", help='Objectives of --search: "ttft<2s,tpot.p99<40ms".')
 @click.option("--state", type=click.Path(path_type=Path, dir_okay=False), default=None,
               help="File of results of --search, which continues from there.")  # fmt: skip
@@ -188,8 +193,9 @@ def command(
     for selector in (compare or systems).split(","):
         machine = system(selector, arch_files, system_files)
         parallel = Parallelism.filling(
-            machine.gpus // workload.instances,
+            workload.share(machine.gpus),
             tensor=tp,
+            pipeline=training["pp"] or 1,
             data=dp,
             expert=ep,
             attention_data=dp_attention,

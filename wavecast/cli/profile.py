@@ -97,6 +97,7 @@ def command(
     from wavecast.bench.profiles.comparison import compared
     from wavecast.pipeline.plan import Plan, Planned, named_value
     from wavecast.report import (
+        profiles_comparison,
         profiles_html,
         profiles_json,
         profiles_markdown,
@@ -132,7 +133,7 @@ def command(
         click.echo(profiles_json.dumps(answers, comparison))
     elif comparison and against:
         console = streams.console(highlight=False)
-        profiles_terminal.comparison(comparison, (path.name, against.name), console, detail=detail)
+        profiles_comparison.render(comparison, (path.name, against.name), console, detail=detail)
     else:
         profiles_terminal.render(answers, streams.console(highlight=False), detail=detail)
     return 0

@@ -44,6 +44,8 @@ _Grid = tuple[int, int, int]
 
     wavecast run ./program --gpus 2
 
+    wavecast run train.py --gpus 8
+
     wavecast run test_matmul.py --trace trace.json --perfetto waves.json
 
     wavecast run test_matmul.py --check
@@ -82,7 +84,7 @@ _Grid = tuple[int, int, int]
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option("--gpus", type=count(1, 64), default=1, show_default=True, metavar="N",
-              help="HIP program: the number of GPUs.")  # fmt: skip
+              help="Script, HIP program: the number of GPUs.")  # fmt: skip
 @click.option("--predict", is_flag=True,
               help="HIP program: predict kernels; events have these times.")  # fmt: skip
 @trace_options
@@ -114,10 +116,11 @@ def command(
 
     PATH is a Python script, HIP program, HIP file, assembly or code object. The Triton kernels of a
     script are executed where it launches them; its output, checks and exit code do not change, and
-    arguments after -- go to it. A crash of the script is reported with its line. So is a HIP
-    program run, built from source that has a main or as an executable (docs/hip.md). Of other
-    files one kernel is launched with the arguments given here. Times of triton.testing are
-    predictions for the GPU. docs/run.md describes arguments.
+    arguments after -- go to it. With --gpus N it is run once per GPU, as torchrun does. A crash of
+    the script is reported with its line. So is a HIP program run, built from source that has a main
+    or as an executable (docs/hip.md). Of other files one kernel is launched with the arguments
+    given here. Times of triton.testing are predictions for the GPU. docs/run.md describes
+    arguments.
     """
     from wavecast.errors import InputError, UsageError
     from wavecast.pipeline.execution import RunOptions
@@ -135,7 +138,7 @@ def command(
         if ended is not None:
             return ended
         with tracing.written(), checking.shown():
-            return checking.code(_run_script(path, script_args, kernels, options))
+            return checking.code(_run_script(path, script_args, kernels, options, gpus))
     launches = stated != Plan() or arguments or plan_file or expect or save
     if not launches and not kernels and is_program(path):
         program = ProgramOptions(gpus, compiler_option, predict)
@@ -151,7 +154,9 @@ def command(
         return checking.code(_run_code(path, plan, options, compiler_option))
 
 
-def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions) -> int:
+def _run_script(
+    path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions, gpus: int
+) -> int:
     from wavecast.integrations.triton import run_script
 
     streams_before = sys.stdout, sys.stderr
@@ -164,6 +169,7 @@ def _run_script(path: Path, script_args: tuple[str, ...], kernels: str, options:
         trace=options.trace or False,
         check=False if options.check is None else options.check,
         kernels=kernels,
+        count=gpus,
     )
     sys.stdout, sys.stderr = streams_before  # a script may replace or delete them
     if ended.traceback:

@@ -24,7 +24,7 @@ _OPTIONS: Final = (
     click.option("--micro-batch", type=count(1), default=None, show_default="1",
                  help="Training: sequences at once on a replica."),
     click.option("--pp", type=count(1), default=None, show_default="1",
-                 help="Training: stages of the pipeline."),
+                 help="Stages of a pipeline."),
     click.option("--cp", type=count(1), default=None, show_default="1",
                  help="Training: GPUs that divide a sequence."),
     click.option("--schedule", type=click.Choice(["1f1b", "interleaved", "gpipe", "zero-bubble"]),
@@ -57,7 +57,7 @@ _OPTIONS: Final = (
 )  # fmt: skip
 
 _BOTH: Final = (
-    *("name", "list_", "systems", "arch_files", "system_files", "tp", "dp", "ep", "dtype"),
+    *("name", "list_", "systems", "arch_files", "system_files", "tp", "pp", "dp", "ep", "dtype"),
     *("detail", "format_"),
     *outputs.NAMES,
 )

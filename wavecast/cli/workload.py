@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wavecast.cli.types import NumberRange
+from wavecast.cli.types import NumberRange, count
 
 _OPTIONS = (
     click.option("--lengths", type=click.Choice(["uniform", "lognormal"]), default="uniform",
@@ -33,6 +33,8 @@ _OPTIONS = (
                  show_default=True, help="Class of workload, for the acceptance."),
     click.option("--disaggregate", metavar="NpMd", default="",
                  help="N instances prefill and M decode, each on --tp GPUs: 1p2d."),
+    click.option("--prefill-tp", type=count(1), default=None,
+                 help="GPUs of an instance that prefills, where it is not --tp."),
     click.option("--transfer-bandwidth", type=NumberRange(0, 1e5, min_open=True), default=50.0,
                  show_default=True, help="GB/s of every GPU from prefill to decode."),
     click.option("--engine-setting", "engine_settings", metavar="NAME=VALUE", multiple=True,

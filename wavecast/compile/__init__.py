@@ -1,4 +1,4 @@
-"""Kernels in any form to `CodeObject`s: HIP, assembly, code objects, PTX, cubin, SASS.
+"""Kernels in any form to `CodeObject`s: HIP, CUDA, assembly, code objects, PTX, cubin, SASS.
 
 `load` takes a file and decides by its content. Triton kernels come through their own JIT
 (`wavecast.compile.triton`).
@@ -27,6 +27,8 @@ __all__ = [
     "stated_target",
 ]
 
+_SOURCES = (FileKind.HIP, FileKind.CUDA)
+_TARGETS_OF = {FileKind.HIP: "an AMD target", FileKind.CUDA: "a target"}
 _HEAD = 4096
 """Bytes that are looked at first to tell whether a file is empty."""
 
@@ -44,9 +46,9 @@ def load(
     """The kernels of a file, one code object each; of AMD code objects those whose symbol the
     regular expression `kernels` occurs in.
 
-    `target` is `gfx942` or `sm_90`; HIP source needs one (`hip_target` where it names none), every
-    other kind knows its own, and a contradicting one is an error. `options` go to the HIP compiler,
-    which keeps private arrays in scratch for `checked` code (`hip.compile_file`).
+    `target` is `gfx942` or `sm_90`; source needs one (`hip_target` where it names none), every
+    other kind knows its own, and a contradicting one is an error. `options` go to the compiler of
+    HIP and CUDA, which keeps private arrays in scratch for `checked` code (`hip.compile_file`).
     Raises InputError for a file that is missing, empty, damaged, or of a kind that is not read,
     CompileError, and MissingTool.
     """
@@ -66,7 +68,7 @@ def stated_target(path: str | Path) -> str:
             return ""
         data = mapped(file)
         kind = kind_of(data, file)
-        if kind is FileKind.HIP:
+        if kind in _SOURCES:
             return ""
         if kind is FileKind.AMD_OBJECT:
             from wavecast.compile import elf
@@ -109,8 +111,8 @@ def _load(
     """`path` is the file the data come from, None without one; `shown` names them in messages."""
     kind = kind_of(data, path or Path(shown))
     file = path or ""
-    if options and kind is not FileKind.HIP:
-        raise UsageError(f"compiler options are for HIP source; {shown} is {kind.value}")
+    if options and kind not in _SOURCES:
+        raise UsageError(f"compiler options are for HIP and CUDA source; {shown} is {kind.value}")
     if kind is FileKind.AMD_OBJECT:
         from wavecast.compile import elf
 
@@ -134,9 +136,14 @@ def _load(
 
         return nvidia.load_sass(text, target, file)
     target = target or hip_target
+    if kind is FileKind.CUDA and target.startswith("sm_"):
+        from wavecast.compile import cuda
+
+        name = path or Path(shown)
+        return cuda.compile(text, target, options, path=name, cache=cache)
     if not target.startswith("gfx"):
         raise InputError(
-            f"{shown} is HIP source and needs an AMD target", hint="such as --arch gfx942"
+            f"{shown} is {kind.value} and needs {_TARGETS_OF[kind]}", hint="such as --arch gfx942"
         )
     from wavecast.compile import hip
 

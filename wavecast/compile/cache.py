@@ -22,6 +22,7 @@ from typing import Final
 
 KINDS: Final = {
     "captures": "launches of scripts",
+    "cuda": "cubins of CUDA C++",
     "disassembly": "code objects as text",
     "emulate": "native code of kernels",
     "hip": "compiled HIP files",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Origin = Literal["triton", "hip", "assembly", "elf"]
+Origin = Literal["triton", "hip", "cuda", "assembly", "elf"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class CodeObject:
     `workgroup_size` is the number of threads of a workgroup, 0 when only the launch knows.
     `dynamic_lds` is the shared memory the launch must add, in bytes (Triton's `metadata.shared`).
     `source` is the file the kernel was written in, `source_line` its first line. `digest` names the
-    content: equal digest, equal machine code and metadata. `moved_files` maps files that the debug
+    content: equal digest, equal machine code and metadata. `alias` is the symbol of the same kernel
+    in code for another target, where it differs. `moved_files` maps files that the debug
     information names to where the same source is now.
     """
 
@@ -54,7 +55,13 @@ class CodeObject:
     source_text: str = field(repr=False)
     compiler: str
     digest: str
+    alias: str = ""
     moved_files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def common_symbol(self) -> str:
+        """What names the same kernel on every target."""
+        return self.alias or self.kernel
 
     @property
     def is_amd(self) -> bool:

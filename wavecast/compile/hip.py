@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from wavecast import files
-from wavecast.compile import device_library, lds_arrays, private_arrays, process, toolchain
+from wavecast.compile import (
+    dependencies,
+    device_library,
+    lds_arrays,
+    private_arrays,
+    process,
+    toolchain,
+)
 from wavecast.compile.assembly import code_objects
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.digest import key
-from wavecast.compile.signature import SourceSignature, signatures
+from wavecast.compile.kinds import is_cuda
+from wavecast.compile.signature import named_parameters, signatures
 from wavecast.compile.toolchain import Toolchain
 from wavecast.errors import CompileError, InputError, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
@@ -24,8 +30,13 @@ from wavecast.isa.targets import isa_target
 
 _FORMAT = 5
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
+_INCLUDED = re.compile(r"^ *(?:In file included )?from (?P<where>[^\n]+:\d+):$", re.M)
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
-_DEPENDENCY = re.compile(r"(?:\\.|[^\s\\])+")
+_ASSEMBLER = re.compile(r"\basm\b|invalid (?:instruction|operand)|unrecognized instruction")
+_PTX = "inline PTX is for NVIDIA GPUs: guard it with #ifndef __HIP_DEVICE_COMPILE__"
+_INLINE = re.compile(r"^\s*;;?#ASMSTART\n(?!\s*;;?#ASMEND)(?P<text>[^\n]+)$", re.M)
+_LOCATION = re.compile(r"^\s*\.loc\s+\d+ (\d+) ", re.M)
+_CUDA_LIBRARIES = ("cub/", "cute/", "cutlass/", "curand", "cublas", "cufft", "cusparse", "cusolver")
 _OURS_TO_SET = ("-o", "-S", "-c", "-E", "--offload-arch", "--cuda-host-only")
 _COMMON = ("-x", "hip", "--cuda-device-only", "-S", "-gline-tables-only", "-fuse-cuid=none")
 """Without an id of the compilation unit, which clang makes from its command line with the path of
@@ -43,9 +54,10 @@ def compile_file(
     *,
     checked: bool = False,
     program: bool = False,
+    cuda: bool | None = None,
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
-    """Compile the device code of a HIP file for one AMD target.
+    """Compile the device code of a HIP or CUDA file for one AMD target.
 
     `flags` go to the compiler (`-D`, `-I`, `-std=`, `-O2`, `-mwavefrontsize64` …); the default is
     `-O3 -std=c++17`. `checked` code keeps private arrays in scratch (`private_arrays.OPTIONS`), and
@@ -56,7 +68,9 @@ def compile_file(
     source = Path(path)
     text = files.read(source).decode("utf-8", "replace")
     store = cache or DiskCache()
-    return _compile(text, target, tuple(flags), source, store, checked=checked, program=program)
+    return _compile(
+        text, target, tuple(flags), source, store, checked=checked, program=program, cuda=cuda
+    )
 
 
 def compile(
@@ -101,13 +115,16 @@ def _compile(
     *,
     checked: bool,
     program: bool = False,
+    cuda: bool | None = None,
 ) -> list[CodeObject]:
     """Compile `source`; with `named`, it is a temporary copy of a file of that name."""
     isa_target(target)
+    if cuda is None:
+        cuda = is_cuda(text, Path(named or source).suffix)
     for flag in flags:
         if flag.split("=", 1)[0] in _OURS_TO_SET:
             raise UsageError(f"compiler flag {flag} cannot be given: wavecast sets it itself")
-    tools = toolchain.find(target)
+    tools = toolchain.find(target, cuda=cuda)
     if program:
         tools = toolchain.of_programs(tools)
     shown = named or str(source)
@@ -117,10 +134,10 @@ def _compile(
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest(), library)
     options = private_arrays.OPTIONS if checked else ()
     entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text, options)
-    stages = _cached(cache, entry)
+    stages = dependencies.cached(cache, entry)
     if stages is None:
         hide = (f"-ffile-prefix-map={source.parent}/=", "-fdebug-compilation-dir=.")
-        stages, dependencies = _run(
+        stages, headers = _run(
             tools,
             target,
             flags + hide if named else flags,
@@ -128,7 +145,7 @@ def _compile(
             checked=checked,
             program=program,
         )
-        cache.put(entry, {"stages": stages, "dependencies": dependencies})
+        dependencies.store(cache, entry, stages, headers)
     found = _codes(stages, target, shown, text, f"{tools.name}: {signed}", " ".join(flags))
     if not found:
         raise NoKernel(f"{shown}: no __global__ function in it")
@@ -166,7 +183,7 @@ def _codes(
         compiler=compiler,
         options={"flags": flags} if flags else {},
     )
-    return [_named(code, signatures(text)) for code in found]
+    return [named_parameters(code, signatures(text)) for code in found]
 
 
 def _run(
@@ -205,7 +222,10 @@ def _run(
         done = process.run(command)
         if done.status or not output.is_file():
             raise compile_error(done.log, done.status, tools)
-        stages: dict[str, str | bytes] = {"amdgcn": output.read_text(encoding="utf-8")}
+        assembly = output.read_text(encoding="utf-8")
+        if toolchain.is_cuda(tools):
+            _refuse_ptx(assembly, source)
+        stages: dict[str, str | bytes] = {"amdgcn": assembly}
         module = lds_arrays.dumped(done.log)
         if module:
             stages["llir"] = module
@@ -214,7 +234,17 @@ def _run(
         linked = _link(tools, target, output, Path(folder), program=program)
         if linked is not None:
             stages["hsaco"] = linked
-        return stages, _dependencies(listed, source)
+        return stages, dependencies.read_by(listed, source)
+
+
+def _refuse_ptx(assembly: str, source: Path) -> None:
+    """Raises CompileError where inline assembly of CUDA source is part of the code: the compiler
+    does not read what an `asm` says."""
+    found = _INLINE.search(assembly)
+    if found is not None:
+        lines = _LOCATION.findall(assembly, 0, found.start())
+        where = f"{source}:{lines[-1]}" if lines else str(source)
+        raise CompileError(f"{where}: {found['text'].strip()!r} in asm", hint=_PTX)
 
 
 def _link(
@@ -250,15 +280,29 @@ def compile_error(log: str, status: int, tools: Toolchain) -> CompileError:
         what = lines[0] if lines else f"{tools.name} failed with status {status}"
         return CompileError(what, log=log)
     hint = ""
+    if _ASSEMBLER.search(first["what"]) and toolchain.is_cuda(tools):
+        hint = _PTX
     missing = _MISSING_HEADER.search(first["what"])
     if missing is not None:
         hint = f"add its folder with -I, or leave out {missing[1]} if only host code needs it"
+        if tools.own_headers and missing[1].startswith(_CUDA_LIBRARIES):
+            hint = "CUDA's libraries are not translated to AMD GPUs (docs/hip.md)"
         if tools.own_headers and missing[1].startswith(("hip", "roc", "ck/", "thrust")):
             hint = (
                 "only HIP's core headers come with wavecast (docs/hip.md); "
                 "install ROCm's hipcc or leave it out"
             )
-    return CompileError(f"{first['where']}: {first['what']}", log=log, hint=hint)
+    where = _in_the_source(log, first)
+    return CompileError(f"{where}: {first['what']}", log=log, hint=hint)
+
+
+def _in_the_source(log: str, error: re.Match[str]) -> str:
+    """The line of an error, for one in wavecast's own headers the line that includes them."""
+    if not error["where"].startswith(str(toolchain.INCLUDE)):
+        return error["where"]
+    includes = [match["where"] for match in _INCLUDED.finditer(log, 0, error.start())]
+    outside = [where for where in includes if not where.startswith((str(toolchain.INCLUDE), "<"))]
+    return outside[-1] if outside else error["where"]
 
 
 def _dependency_options(listed: Path) -> tuple[str, ...]:
@@ -268,50 +312,6 @@ def _dependency_options(listed: Path) -> tuple[str, ...]:
     return tuple(part for word in words for part in ("-Xclang", word))
 
 
-def _dependencies(listed: Path, source: Path) -> dict[str, str]:
-    """path -> digest of every header that was read, from the compiler's dependency file. Raises
-    InputError for one that is not a file."""
-    text = listed.read_text(encoding="utf-8") if listed.is_file() else ""
-    text = text.replace("\\\n", " ").partition(": ")[2]
-    paths = {re.sub(r"\\(.)", r"\1", word) for word in _DEPENDENCY.findall(text)}
-    paths.discard(str(source))
-    try:
-        return {path: hashlib.sha256(files.read(path)).hexdigest() for path in sorted(paths)}
-    except InputError as error:
-        raise InputError(f"{source} includes {error.message}", hint=error.hint) from None
-
-
-def _file_digest(path: str) -> str:
-    """The digest of a header as it is now; "" where it cannot be read."""
-    try:
-        return hashlib.sha256(files.read(path)).hexdigest()
-    except InputError:
-        return ""
-
-
-def _cached(cache: DiskCache, entry: str) -> dict[str, str | bytes] | None:
-    """The stages of an earlier compilation whose headers are all unchanged."""
-    value: Any = cache.get(entry)
-    if not isinstance(value, dict) or value.keys() != {"stages", "dependencies"}:
-        return None
-    for path, known in value["dependencies"].items():
-        if _file_digest(path) != known:
-            return None
-    return value["stages"]
-
-
 def _text(stage: str | bytes) -> str:
     assert isinstance(stage, str)
     return stage
-
-
-def _named(code: CodeObject, known: Mapping[str, SourceSignature]) -> CodeObject:
-    """The code object with parameter names and types where the source shows them."""
-    signature = next((s for s in known.values() if s.matches(code.kernel, code.parameters)), None)
-    if signature is None:
-        return code
-    parameters = tuple(
-        replace(parameter, name=name, type=kind)
-        for parameter, (kind, name) in zip(code.parameters, signature.parameters, strict=True)
-    )
-    return replace(code, parameters=parameters, source_line=signature.line)

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from wavecast import files
 from wavecast.compile import bundle, hip, process, toolchain
+from wavecast.compile.kinds import is_cuda
 from wavecast.compile.toolchain import Toolchain
 from wavecast.errors import CompileError, MissingTool
 
@@ -31,15 +33,19 @@ def compile_object(
     flags: Sequence[str] = (),
     *,
     checked: bool = False,
+    suffix: str | None = None,
 ) -> None:
     """Compile a source of host and device code to an object file. `flags` go to both compilations;
-    `checked` is as of `hip.compile_file`. Raises what `hip.compile_file` raises."""
-    tools = toolchain.find(target)
+    `checked` is as of `hip.compile_file`. A source that uses names of neither HIP nor CUDA is CUDA
+    if `suffix`, by default its own, says so. Raises what `hip.compile_file` raises."""
+    text = files.read(source).decode("utf-8", "replace")
+    cuda = is_cuda(text, source.suffix if suffix is None else suffix)
+    tools = toolchain.find(target, cuda=cuda)
     if not tools.own_headers:
         _by_hipcc(tools, source, target, output, flags)
         return
     try:
-        codes = hip.compile_file(source, target, flags, checked=checked, program=True)
+        codes = hip.compile_file(source, target, flags, checked=checked, program=True, cuda=cuda)
     except hip.NoKernel:
         codes = []
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:

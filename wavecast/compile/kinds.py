@@ -18,6 +18,7 @@ class FileKind(Enum):
     """The kinds `load` reads; the value names one in messages."""
 
     HIP = "HIP source"
+    CUDA = "CUDA source"
     ASSEMBLY = "AMDGCN assembly"
     AMD_OBJECT = "a code object"
     PTX = "PTX"
@@ -27,12 +28,17 @@ class FileKind(Enum):
 
 _ASSEMBLY = re.compile(r"^\s*\.(?:amdgcn_target|amdhsa_kernel|amdgpu_metadata)\b", re.MULTILINE)
 _HIP = re.compile(r"\b__global__\b|#\s*include\s*[<\"]hip/")
+_HIP_NAME = re.compile(r"#\s*include\s*[<\"](?:hip|roc)\w*/|\bhip[A-Z]\w*")
+_CUDA_NAME = re.compile(
+    r"#\s*include\s*[<\"](?:cuda|cuComplex|cooperative_groups|mma\.h)|\bcuda[A-Z]\w*"
+)
 _LLVM_IR = re.compile(r"^(?:target (?:triple|datalayout) =|define .*\bamdgpu_kernel\b)", re.M)
 _MLIR = re.compile(r"^\s*(?:module\b.*\{|tt\.func\b|func\.func\b)", re.MULTILINE)
 _PYTHON = re.compile(r"^(?:import|from)\s+\w|^@triton\.jit", re.MULTILINE)
 
 _ASSEMBLY_NAMES: Final = frozenset({".s", ".asm", ".amdgcn", ".isa"})
 _HIP_NAMES: Final = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".hpp", ".h", ".cuh", ".c"})
+_CUDA_NAMES: Final = frozenset({".cu", ".cuh"})
 
 _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
     (containers.THIN_ARCHIVE, "a thin archive", "give the objects that it names"),
@@ -43,6 +49,14 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
     (b"PK\x03\x04", "a zip archive", "unpack it first"),
     (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it first"),
 )
+
+
+def is_cuda(text: str, suffix: str = "") -> bool:
+    """Whether a C++ source is CUDA and not HIP: by the names and headers that it uses and, where it
+    uses neither's, by the suffix of its file."""
+    if _HIP_NAME.search(text):
+        return False
+    return suffix.lower() in _CUDA_NAMES or _CUDA_NAME.search(text) is not None
 
 
 def kind_of(data: Content, path: Path) -> FileKind:
@@ -64,8 +78,8 @@ def kind_of(data: Content, path: Path) -> FileKind:
 
 
 _WHAT_IS_READ: Final = (
-    "read are HIP source, AMDGCN assembly, hsaco, offload bundles, programs and archives with "
-    "device code, PTX, cubin, and SASS"
+    "read are HIP and CUDA source, AMDGCN assembly, hsaco, offload bundles, programs and archives "
+    "with device code, PTX, cubin, and SASS"
 )
 
 
@@ -82,7 +96,7 @@ def _text_kind(text: str, path: Path) -> FileKind:
     if _LLVM_IR.search(text):
         raise InputError(f"{path} is LLVM IR", hint="compile it with llc -mcpu=… to assembly first")
     if _HIP.search(text) or suffix in _HIP_NAMES:
-        return FileKind.HIP
+        return FileKind.CUDA if is_cuda(text, suffix) else FileKind.HIP
     if suffix in _ASSEMBLY_NAMES:
         return FileKind.ASSEMBLY
     if _MLIR.search(text):

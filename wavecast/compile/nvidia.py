@@ -28,6 +28,7 @@ from wavecast.compile.codeobject import CodeObject, Parameter
 from wavecast.compile.digest import digest, key
 from wavecast.errors import CompileError, InputError, MissingTool
 from wavecast.isa import elf
+from wavecast.isa.program import KernelArgument, KernelDescriptor
 
 _PTX_VERSION = re.compile(r"^\s*\.version\s+\d+\.\d+", re.MULTILINE)
 _PTX_TARGET = re.compile(r"^\s*\.target\s+(sm_(\d+)([af]?))", re.MULTILINE)
@@ -48,6 +49,10 @@ _USAGE_KEYS: Final[Mapping[str, str]] = {
     "LOCAL": "local_bytes",
 }
 _FORMAT: Final = 1
+_OF_DESCRIPTOR: Final = ("registers", "static_shared", "stack_bytes", "max_threads")
+_WARP: Final = 32
+_MOST_THREADS: Final = 1024
+"""Threads of a block, on every compute capability (CUDA C++ Programming Guide, table 30)."""
 
 
 def looks_like_ptx(text: str) -> bool:
@@ -87,14 +92,20 @@ def _version(program: str) -> str:
 
 
 def load_cubin(
-    data: bytes, target: str = "", file: str | Path = "", *, cache: DiskCache | None = None
+    data: bytes,
+    target: str = "",
+    file: str | Path = "",
+    *,
+    log: str = "",
+    cache: DiskCache | None = None,
 ) -> list[CodeObject]:
-    """One code object per kernel of a cubin, with its SASS and resource usage.
+    """One code object per kernel of a cubin, with its SASS and resource usage; its spills are in
+    the `log` of `ptxas -v`.
 
     Raises InputError for a damaged file or one of another architecture, MissingTool without a
     disassembler.
     """
-    return _cubin_objects(data, target, str(file), cache or DiskCache(), {}, {})
+    return _cubin_objects(data, target, str(file), cache or DiskCache(), {}, _spills(log))
 
 
 def load_ptx(
@@ -117,11 +128,44 @@ def load_ptx(
     else:
         data, log = _assemble(programs, gpu, text, str(file))
         cache.put(entry, {"cubin": data, "log": log})
-    spills = {
+    return _cubin_objects(data, gpu, str(file), cache, {"ptx": text}, _spills(log))
+
+
+def descriptor(code: CodeObject) -> KernelDescriptor:
+    """What a launch of an NVIDIA kernel must respect, and its arguments: pointers where the source
+    shows one, else values."""
+    known = {name: int(str(code.options.get(name, 0))) for name in _OF_DESCRIPTOR}
+    arguments = tuple(
+        KernelArgument(p.name, p.offset, p.size, _kind(p.type), type_name=p.type)
+        for p in code.parameters
+        if p.offset is not None and p.size is not None
+    )
+    return KernelDescriptor(
+        vgprs=known["registers"],
+        agprs=0,
+        sgprs=0,
+        lds_bytes=known["static_shared"],
+        scratch_bytes=known["stack_bytes"],
+        vgpr_spills=0,
+        sgpr_spills=0,
+        wave_size=_WARP,
+        max_workgroup_size=known["max_threads"] or _MOST_THREADS,
+        kernarg_bytes=max((a.offset + a.size for a in arguments), default=0),
+        arguments=arguments,
+        required_threads=code.workgroup_size,
+    )
+
+
+def _kind(type_name: str) -> str:
+    return "global_buffer" if type_name.endswith("*") else "by_value"
+
+
+def _spills(log: str) -> dict[str, dict[str, int]]:
+    """What `ptxas -v` reported, by kernel."""
+    return {
         name: {"spill_store_bytes": int(stores), "spill_load_bytes": int(loads)}
         for name, stores, loads in _SPILLS.findall(log)
     }
-    return _cubin_objects(data, gpu, str(file), cache, {"ptx": text}, spills)
 
 
 def load_sass(text: str, target: str = "", file: str | Path = "") -> list[CodeObject]:

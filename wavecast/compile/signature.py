@@ -1,4 +1,4 @@
-"""Kernel signatures as the HIP source writes them: LLVM's metadata keeps no names.
+"""Kernel signatures as the HIP or CUDA source writes them: compiled code keeps no names.
 
 A small reader of declarations, not of C++: what it cannot match to the compiled kernel (by name
 and number of parameters) stays unnamed.
@@ -7,10 +7,10 @@ and number of parameters) stays unnamed.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from wavecast.compile.codeobject import Parameter
+from wavecast.compile.codeobject import CodeObject, Parameter
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _GLOBAL = re.compile(r"\b__global__\b")
@@ -50,6 +50,18 @@ def signatures(text: str) -> dict[str, SourceSignature]:
         if signature is not None:
             found.setdefault(signature.name, signature)
     return found
+
+
+def named_parameters(code: CodeObject, known: Mapping[str, SourceSignature]) -> CodeObject:
+    """The code object with parameter names and types where the source shows them."""
+    signature = next((s for s in known.values() if s.matches(code.kernel, code.parameters)), None)
+    if signature is None:
+        return code
+    parameters = tuple(
+        replace(parameter, name=name, type=kind)
+        for parameter, (kind, name) in zip(code.parameters, signature.parameters, strict=True)
+    )
+    return replace(code, parameters=parameters, source_line=signature.line)
 
 
 def _read(plain: str, start: int) -> SourceSignature | None:

@@ -27,6 +27,11 @@ INCLUDE: Final = Path(__file__).parent / "include"
 OLDEST_CLANG: Final = 19
 GLIBC_MINOR: Final = 31
 """The version of glibc, 2.31, that zig builds programs for where nothing says which."""
+_CUDA: Final = (
+    "-DWAVECAST_CUDA",
+    *("-isystem", str(INCLUDE / "cuda")),
+    *("-include", str(INCLUDE / "cuda" / "cuda_runtime.h")),
+)
 PROGRAM: Final = "WAVECAST_PROGRAM"
 """Defined where device code is part of a program, whose runtime prints what kernels print."""
 _CLANGS: Final = tuple(f"clang-{number}" for number in range(40, OLDEST_CLANG - 1, -1))
@@ -74,6 +79,11 @@ class Toolchain:
     """AMD's device library where it is to be linked (`device_library`)."""
 
 
+def is_cuda(tools: Toolchain) -> bool:
+    """Whether it is a compiler for CUDA source."""
+    return tools.arguments[: len(_CUDA)] == _CUDA
+
+
 def of_programs(tools: Toolchain) -> Toolchain:
     """The same compiler for the device code of a whole program, which must see the headers that
     its host code sees."""
@@ -82,11 +92,15 @@ def of_programs(tools: Toolchain) -> Toolchain:
     return replace(tools, arguments=(f"-D{PROGRAM}", *own, *shared))
 
 
-def find(target: str = "") -> Toolchain:
-    """The compiler for a target; with "", the first found.
+def find(target: str = "", *, cuda: bool = False) -> Toolchain:
+    """The compiler for a target; with "", the first found. That of `cuda` source has headers that
+    translate CUDA to HIP, and is never ROCm's, whose shuffles have other widths.
 
     Raises MissingTool, naming the package, when there is none, and as `rocm.release`.
     """
+    if cuda:
+        tools = _nearest(target)
+        return replace(tools, arguments=(*_CUDA, *tools.arguments))
     asked = os.environ.get(VARIABLE, "")
     installed = os.environ.get("ROCM_PATH", "/opt/rocm")
     hipcc = process.find_program(("hipcc",), variable=VARIABLE, folders=(f"{installed}/bin",))
@@ -94,6 +108,11 @@ def find(target: str = "") -> Toolchain:
         raise MissingTool(f"{VARIABLE} names no program: {asked!r}")
     if hipcc:
         return _rocm(hipcc, installed)
+    return _nearest(target)
+
+
+def _nearest(target: str) -> Toolchain:
+    """Of the compilers with wavecast's own headers the one for a target, as `find`."""
     known = _candidates()
     if not known:
         raise MissingTool(

@@ -21,6 +21,11 @@ class OtherInstructionJson(JsonObject):
     index: Count
     text: str
     location: CallSiteJson | None
+    kernel: Annotated[str, doc("symbol of the kernel that has it")]
+    gpu: Annotated[Count | None, doc("that executed it, of several; null for one GPU")]
+    workgroup: Annotated[
+        Size3 | None, doc("that executed it, of another launch; null for this launch or several")
+    ]
 
 
 class CheckReportJson(JsonObject):
@@ -38,6 +43,7 @@ class CheckReportJson(JsonObject):
         Size3 | None, doc("null when the report holds for every wave that gets there")
     ]
     wave: Annotated[Count | None, doc("index in the workgroup")]
+    gpu: Annotated[Count | None, doc("of several, by number; null for one GPU")]
     lanes: list[Count]
     addresses: Annotated[
         list[str], doc("of the first lane, hexadecimal: in global memory, or byte offsets in LDS")

@@ -172,3 +172,43 @@ class LabCompilersDocument(JsonObject, tag_field="schema", tag="wavecast.lab.com
     wavecast: Annotated[str, doc("version that wrote the document")]
     notes: list[str]
     kernels: list[CompilerComparisonJson]
+
+
+class LoopScheduleJson(JsonObject):
+    """An innermost loop in the compiler's order and in the best one. Clocks are per iteration in
+    the simulator's steady state."""
+
+    line: Annotated[str, doc("file:line")]
+    instructions: Annotated[Count, doc("of an iteration, in the compiler's order")]
+    before: Annotated[NonNegative, doc("clocks in the compiler's order")]
+    remade: Annotated[NonNegative, doc("clocks in that order with new waits and no-ops")]
+    after: Annotated[NonNegative, doc("clocks in the best order")]
+    saved: Annotated[NonNegative, doc("part of the compiler's clocks that the best order saves")]
+    orders: Annotated[Count, doc("orders that were simulated")]
+
+
+class KernelScheduleJson(JsonObject):
+    """The loops of one launch on a device in another order."""
+
+    kernel: Annotated[str, doc("symbol")]
+    target: Annotated[str, doc("gfx942 …")]
+    device: Annotated[str, doc("id of the device in `wavecast arch`")]
+    compiler: Annotated[str, doc("such as triton 3.9.0")]
+    grid: Annotated[Size3, doc("workgroups")]
+    arguments: str
+    loops: list[LoopScheduleJson]
+    before: Annotated[CodeFiguresJson, doc("the compiler's code")]
+    after: Annotated[CodeFiguresJson | None, doc("the new code; null where no order is faster")]
+    saved: Annotated[NonNegative, doc("part of the predicted time of the launch")]
+    cases: Annotated[list[str], doc("inputs with which both were executed")]
+    wrong: Annotated[str, doc("why the order that was found is discarded; empty: results agree")]
+    assembly: Annotated[str, doc("the new code")]
+
+
+class LabScheduleDocument(JsonObject, tag_field="schema", tag="wavecast.lab.schedule/1"):
+    """What `wavecast lab schedule --format json` prints."""
+
+    wavecast: Annotated[str, doc("version that wrote the document")]
+    notes: list[str]
+    failures: list[str]
+    kernels: list[KernelScheduleJson]

@@ -25,6 +25,16 @@ class ProfiledKernelJson(JsonObject):
     form: Annotated[str, doc("tile, dtype and layout by its name; may be empty")]
     count: Annotated[Count, doc("launches")]
     seconds: Annotated[NonNegative, doc("time of all launches")]
+    shortest: Annotated[
+        float | None, doc("seconds of the shortest launch; null: the file has sums only")
+    ]
+    longest: Annotated[
+        float | None, doc("seconds of the longest launch; null: the file has sums only")
+    ]
+    deviation: Annotated[
+        float | None,
+        doc("standard deviation of a launch, in seconds; null: the file has sums only"),
+    ]
     blocks: Annotated[list[int], doc("workgroups per axis; 0: not in the file")]
     threads: Annotated[list[int], doc("work-items of a workgroup per axis; 0: not in the file")]
     registers: Annotated[Count, doc("VGPRs, or registers of a thread; 0: not in the file")]
@@ -131,6 +141,66 @@ class LaunchCostsJson(JsonObject):
     short: Annotated[Count, doc("kernels that take no longer than the call that launched them")]
 
 
+class QueueLengthJson(JsonObject):
+    """Launches of a stream whose call has begun and whose kernel has not started."""
+
+    stream: Annotated[int, doc("number of the stream")]
+    launches: Annotated[Count, doc("launches; a graph is one")]
+    mean: Annotated[NonNegative, doc("mean number over time")]
+    longest: Annotated[Count, doc("the most at a time")]
+    empty: Annotated[Share, doc("share of the time in which there are none")]
+
+
+class CopyTrafficJson(JsonObject):
+    """Copies and fills of one name."""
+
+    name: Annotated[str, doc("name in the file")]
+    count: Annotated[Count, doc("copies")]
+    seconds: Annotated[NonNegative, doc("time of all copies")]
+    bytes: Annotated[Count, doc("bytes of the copies that have them in the file")]
+    bandwidth: Annotated[float | None, doc("bytes per second; null: no bytes in the file")]
+
+
+class CollectiveTrafficJson(JsonObject):
+    """Launches of collectives with one message; times include the wait for other ranks."""
+
+    operation: Annotated[str, doc("name of the operation in the file")]
+    ranks: Annotated[Count, doc("ranks of the group; 0: not in the file")]
+    input_bytes: Annotated[Count, doc("bytes of the input on one rank")]
+    output_bytes: Annotated[Count, doc("bytes of the output on one rank")]
+    count: Annotated[Count, doc("launches")]
+    seconds: Annotated[NonNegative, doc("time of all launches")]
+    algorithm_bandwidth: Annotated[
+        float | None, doc("larger of input and output over the mean time, bytes per second")
+    ]
+    bus_bandwidth: Annotated[
+        float | None, doc("over the links of a rank, as nccl-tests defines it; null: not known")
+    ]
+    best_bus_bandwidth: Annotated[float | None, doc("that of the shortest launch")]
+
+
+class AnnotatedTimeJson(JsonObject):
+    """Ranges that the program named; those within them are included."""
+
+    path: Annotated[list[str], doc("names of the ranges around it and its own")]
+    count: Annotated[Count, doc("ranges")]
+    host: Annotated[NonNegative, doc("seconds of the ranges on the host")]
+    shortest: Annotated[NonNegative, doc("seconds of the shortest range on the host")]
+    longest: Annotated[NonNegative, doc("seconds of the longest range on the host")]
+    launches: Annotated[Count, doc("kernels launched in the ranges")]
+    device: Annotated[NonNegative, doc("seconds of these kernels")]
+
+
+class KernelSequenceJson(JsonObject):
+    """Memory-bound kernels that follow each other on a stream, with the same kernels each time."""
+
+    kernels: Annotated[list[Count], doc("numbers in the order of the file's first launches")]
+    text: Annotated[str, doc("short names of the kernels, with the number of those that repeat")]
+    count: Annotated[Count, doc("how often they occur")]
+    seconds: Annotated[NonNegative, doc("time of the kernels, of all occurrences")]
+    gaps: Annotated[NonNegative, doc("seconds between them, of all occurrences")]
+
+
 class ProfiledDeviceJson(JsonObject):
     """What a device did from its first kernel to the end of its last."""
 
@@ -145,6 +215,7 @@ class ProfiledDeviceJson(JsonObject):
     idle: Annotated[Numbers, doc("seconds between kernels by their cause")]
     critical_path: Annotated[Numbers, doc("seconds of the critical path by category of kernels")]
     launching: Annotated[LaunchCostsJson | None, doc("null: the launching calls are not known")]
+    queues: Annotated[list[QueueLengthJson], doc("of streams whose calls are in the file")]
 
 
 class CodeFigureJson(JsonObject):
@@ -227,6 +298,10 @@ class ProfileRankJson(JsonObject):
     operators: Annotated[list[TimeShareJson], doc("kernels by the operator that launched them")]
     modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
+    copies: Annotated[list[CopyTrafficJson], doc("copies and fills, longest first")]
+    collectives: Annotated[list[CollectiveTrafficJson], doc("by message, longest first")]
+    annotations: Annotated[list[AnnotatedTimeJson], doc("ranges, most time of the device first")]
+    sequences: Annotated[list[KernelSequenceJson], doc("what could be fused, longest first")]
     predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
     code: Annotated[list[ExplainedKernelJson], doc("kernels explained with --code, longest first")]
     traces: Annotated[list[ThreadTraceJson], doc("thread traces of kernels")]

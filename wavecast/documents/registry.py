@@ -17,6 +17,7 @@ from wavecast.documents.inventory import InventoryDocument
 from wavecast.documents.lab import (
     LabCompilersDocument,
     LabPassesDocument,
+    LabScheduleDocument,
     LabSettingsDocument,
     LabTuneDocument,
 )
@@ -56,6 +57,7 @@ def documents() -> dict[str, type[JsonObject]]:
         TuneDocument,
         LabPassesDocument,
         LabCompilersDocument,
+        LabScheduleDocument,
         LabTuneDocument,
         LabSettingsDocument,
         ExportDocument,

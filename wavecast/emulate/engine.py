@@ -51,9 +51,10 @@ _LINES = 4
 """Positions of waves that the message of a deadlock lists, of each GPU."""
 _EAGER_ROUNDS = 2
 """Rounds without any change after which workgroups that wait for other GPUs leave the host."""
-_LONGEST_PAUSE = 0.016
 _PAUSE = 0.0005
 """Seconds a stuck host thread sleeps while others are at work."""
+_MOST_DOUBLINGS = 5
+"""How often that is doubled while nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ class _Worker:
         if rest or rounds < _EAGER_ROUNDS:
             return
         self.team.idle(id(self), idle=True)
-        time.sleep(min(_LONGEST_PAUSE, _PAUSE * 2 ** (rounds - _EAGER_ROUNDS)))
+        time.sleep(_PAUSE * 2 ** min(rounds - _EAGER_ROUNDS, _MOST_DOUBLINGS))
 
     def _moved(self) -> None:
         if self.idle:

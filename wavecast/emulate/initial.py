@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wavecast.analyze.values.inputs import Inputs
+from wavecast.analyze.values.inputs import Inputs, work_item_registers
 from wavecast.arch import capabilities
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import fault, hostmemory
@@ -89,11 +89,13 @@ def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
     width, height, depth = launch.block
     threads = width * height * depth
     waves = -(-threads // layout.lanes)
-    template = np.zeros((waves, state.VECTORS + layout.lanes), np.uint32)
+    able = capabilities(isa_target(native.target))
+    rows = min(work_item_registers(descriptor, native.target), layout.vgpr_rows)
+    template = np.zeros((waves, state.VECTORS + rows * layout.lanes), np.uint32)
     mode_word = state.scalar_word(SPECIAL_REGISTERS["mode"][0])
     template[:, mode_word] = word_of(machine_of(native.target, descriptor))
     user_end = _user(descriptor, template, segment)
-    if capabilities(isa_target(native.target)).workgroup_ids_in_ttmp:
+    if able.workgroup_ids_in_ttmp:
         ids = state.scalar_word(TTMP_BASE + 9), state.scalar_word(TTMP_BASE + 7), -1
         packed = 1
         for wave in range(waves):
@@ -111,7 +113,10 @@ def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
         number = flat + np.uint32(first)
         x, rest = number % np.uint32(width), number // np.uint32(width)
         y, z = rest % np.uint32(height), rest // np.uint32(height)
-        template[wave, state.VECTORS :] = x | y << np.uint32(10) | z << np.uint32(20)
+        if able.packed_work_items:
+            template[wave, state.VECTORS :] = x | y << np.uint32(10) | z << np.uint32(20)
+        else:
+            template[wave, state.VECTORS :] = np.concatenate((x, y, z)[:rows])
     return Setup(template, waves, ids, packed)
 
 

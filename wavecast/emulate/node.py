@@ -16,12 +16,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.team import Team
 from wavecast.errors import UsageError, WavecastError
 from wavecast.wording import count
+
+if TYPE_CHECKING:
+    from wavecast.emulate.check.stream_order import Before, StreamOrder
 
 PATIENCE: Final = 60.0
 """Seconds without a change in any launch after which host threads that launch nothing count as
@@ -64,7 +67,7 @@ class LaunchQueue:
         self.node, self.gpu, self.number = node, gpu, number
         self.submitted = self.ended = 0
         self.state = QueueState.IDLE
-        self._work: deque[Callable[[], None]] = deque()
+        self._work: deque[tuple[Callable[[], None], Before | None]] = deque()
         self._thread: threading.Thread | None = None
 
     def submit(self, work: Callable[[], None]) -> None:
@@ -74,7 +77,8 @@ class LaunchQueue:
         node.check_process()
         with node.changed:
             node.raise_failure(self.gpu)
-            self._work.append(work)
+            known = None if node.order is None else node.order.host()
+            self._work.append((work, known))
             self.submitted += 1
             if self._thread is None:
                 node.process = os.getpid()
@@ -89,7 +93,7 @@ class LaunchQueue:
 
     def wait_for(self, marker: Marker) -> None:
         """Let what is submitted from now on wait for a marker of another queue."""
-        if marker.queue is not self and not marker.reached:
+        if marker.queue is not self and (not marker.reached or self.node.order is not None):
             self.submit(lambda: self._wait(marker))
 
     def join(self) -> None:
@@ -110,6 +114,8 @@ class LaunchQueue:
         with node.changed:
             self.state = QueueState.WAITING
             node.changed.wait_for(lambda: marker.reached or node.closed)
+        if node.order is not None:
+            node.order.waited(self, marker)
 
     def _run(self) -> None:
         node = self.node
@@ -120,7 +126,9 @@ class LaunchQueue:
                 if not self._work or node.closed:
                     return
                 self.state = QueueState.BUSY
-                work = self._work.popleft()
+                work, known = self._work.popleft()
+            if node.order is not None:
+                node.order.started(self, known)
             try:
                 if not node.failed(self.gpu):
                     work()
@@ -128,6 +136,8 @@ class LaunchQueue:
                 node.fail(self.gpu, error)
             finally:
                 del work
+                if node.order is not None:
+                    node.order.ended(self)
                 with node.changed:
                     self.state = QueueState.BUSY
                     self.ended += 1
@@ -135,15 +145,16 @@ class LaunchQueue:
 
 
 class GpuNode:
-    """`count` GPUs and the host threads of one process that use them.
+    """`count` GPUs and the host threads of one process that use them. Checks follow what is ordered
+    in `order`.
 
     Raises UsageError for a count out of range.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, order: StreamOrder | None = None) -> None:
         if not 1 <= count <= MOST_GPUS:
             raise UsageError(f"count={count}: 1 to {MOST_GPUS} GPUs can be emulated")
-        self.count = count
+        self.count, self.order = count, order
         self.team = Team(self._expects_more, self._absent)
         self.changed = threading.Condition(threading.RLock())
         self.closed = False
@@ -178,12 +189,18 @@ class GpuNode:
         raised, and UsageError in a fork."""
         self.check_process()
         gpus = range(self.count) if gpu is None else (gpu,)
-        with self.changed:
-            markers = [q.marker() for q in self._queues.values() if q.gpu in gpus]
-        for marker in markers:
-            self.wait(marker)
+        for number in gpus:
+            self.wait_for(number)
         for number in gpus:
             self.raise_failure(number)
+
+    def wait_for(self, gpu: int) -> None:
+        """Wait until all that was submitted to a GPU so far has ended. Raises what a launch that
+        was waited for raised."""
+        with self.changed:
+            markers = [queue.marker() for queue in self._queues.values() if queue.gpu == gpu]
+        for marker in markers:
+            self.wait(marker)
 
     def wait(self, marker: Marker) -> None:
         """Wait for a marker. Raises what a launch of its GPU raised, and UsageError in a fork."""
@@ -192,6 +209,8 @@ class GpuNode:
             with self.blocked(), self.changed:
                 while not marker.reached and not self.closed:
                     self.changed.wait(_LOOK)
+        if self.order is not None:
+            self.order.host_waited(marker)
         self.raise_failure(marker.queue.gpu)
 
     def fail(self, gpu: int, error: BaseException) -> None:

@@ -65,9 +65,20 @@ def scope_of(decoded: Decoded, target: str) -> Scope:
     return Scope.AGENT if bypasses else Scope.WAVE
 
 
+def is_system(decoded: Decoded, target: str) -> bool:
+    """Whether an access or cache control reaches other GPUs: it is of system scope, or the target
+    has nothing that tells it from one of the agent."""
+    scope, able = scope_of(decoded, target), capabilities(isa_target(target))
+    if scope is Scope.SYSTEM:
+        return True
+    if OpcodeFlag.INVALIDATES in decoded.opcode.flags:
+        return scope is Scope.AGENT and able.system_acquire == able.agent_acquire
+    return decoded.opcode.role is not Role.CACHE and able.cache_policy == "glc"
+
+
 def states_store_scope(target: str) -> bool:
     """Whether an atomic store differs from a plain one."""
     return capabilities(isa_target(target)).cache_policy != "glc"
 
 
-__all__ = ["Scope", "scope_of", "states_store_scope"]
+__all__ = ["Scope", "is_system", "scope_of", "states_store_scope"]

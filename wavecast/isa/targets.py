@@ -1,30 +1,44 @@
 """The AMD targets wavecast knows, and the named sets of them the opcode table uses.
 
 A target is what LLVM calls a processor (`gfx942`). Processors that share an instruction set with a
-listed one are mapped to it by `isa_target`: gfx1101 is parsed as gfx1100, gfx1200 as gfx1201.
+listed one are mapped to it by `isa_target`: gfx1101 is parsed as gfx1100, gfx1200 as gfx1201,
+gfx1031 as gfx1030.
 """
 
 from __future__ import annotations
 
 from wavecast.errors import UnknownName, UsageError
 
-TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201", "gfx1250")
+TARGETS = (
+    *("gfx908", "gfx90a", "gfx942", "gfx950"),
+    *("gfx1030", "gfx1100", "gfx1151", "gfx1201", "gfx1250"),
+)
 
 _ALL = frozenset(TARGETS)
+_GFX9 = frozenset({"gfx908", "gfx90a", "gfx942", "gfx950"})
+_GFX10 = frozenset({"gfx1030"})
+_GFX11 = frozenset({"gfx1100", "gfx1151"})
 TARGET_SETS: dict[str, frozenset[str]] = {
     "all": _ALL,
-    "gfx9": frozenset({"gfx90a", "gfx942", "gfx950"}),
-    "gfx9-11": frozenset({"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151"}),
+    "gfx9": _GFX9,
+    "gfx908-90a": frozenset({"gfx908", "gfx90a"}),
+    "gfx90a+": _GFX9 - {"gfx908"},
     "gfx940+": frozenset({"gfx942", "gfx950"}),
-    "gfx11": frozenset({"gfx1100", "gfx1151"}),
-    "gfx11+": frozenset({"gfx1100", "gfx1151", "gfx1201", "gfx1250"}),
+    "gfx9-10": _GFX9 | _GFX10,
+    "gfx9-11": _GFX9 | _GFX10 | _GFX11,
+    "gfx10-11": _GFX10 | _GFX11,
+    "gfx10-12.0": _GFX10 | _GFX11 | {"gfx1201"},
+    "gfx10+": _ALL - _GFX9,
+    "gfx11": _GFX11,
+    "gfx11-12.0": _GFX11 | {"gfx1201"},
+    "gfx11+": _ALL - _GFX9 - _GFX10,
     "gfx11.5+": frozenset({"gfx1151", "gfx1201", "gfx1250"}),
-    "gfx11-12.0": frozenset({"gfx1100", "gfx1151", "gfx1201"}),
     "gfx12+": frozenset({"gfx1201", "gfx1250"}),
     **{name: frozenset({name}) for name in TARGETS},
 }
 
 _SAME_ISA = {
+    **dict.fromkeys(("gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"), "gfx1030"),
     "gfx940": "gfx942",
     "gfx941": "gfx942",
     "gfx1101": "gfx1100",
@@ -37,8 +51,8 @@ _SAME_ISA = {
 }
 
 _NOT_READ = frozenset(
-    {"gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c"}
-    | {f"gfx{number}" for number in (*range(1010, 1014), *range(1030, 1037))}
+    {"gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"}
+    | {f"gfx{number}" for number in range(1010, 1014)}
 )
 """Processors of the same vendor whose instruction sets have no rows in the table."""
 

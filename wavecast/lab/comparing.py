@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -61,6 +61,12 @@ class ExecutionResult:
     def same(self) -> bool:
         """Whether the alternative may replace the original."""
         return bool(self.cases) and not self.difference and not self.reports
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> ExecutionResult:
+        """The result that `dataclasses.asdict` made values of. Raises KeyError, TypeError."""
+        lists = {name: tuple(document[name]) for name in ("cases", "reports")}
+        return ExecutionResult(**{**document, **lists})
 
 
 def compared(

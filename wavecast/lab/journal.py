@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from wavecast import files
 from wavecast.errors import InputError
@@ -66,18 +66,24 @@ class LabResult:
     def from_json(document: Mapping[str, Any]) -> LabResult:
         """The result that `to_json` was called on. Raises KeyError, TypeError."""
         figures, execution = document["figures"], document["execution"]
-        if execution is not None:
-            lists = {name: tuple(execution[name]) for name in ("cases", "reports")}
-            execution = ExecutionResult(**{**execution, **lists})
         return LabResult(
             Setting.of(document["setting"]),
             document["stage"],
             CodeFigures.from_json(figures) if figures else None,
             document["refused"],
-            execution,
+            ExecutionResult.from_json(execution) if execution else None,
             document["options"],
             document["llir"],
         )
+
+
+class JournalResult(Protocol):
+    """What a journal stores."""
+
+    def to_json(self) -> Mapping[str, Any]: ...
+
+
+Result = TypeVar("Result")
 
 
 class LabJournal:
@@ -90,7 +96,7 @@ class LabJournal:
             os.truncate(path, whole)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
-    def add(self, problem: LabProblem, result: LabResult) -> None:
+    def add(self, problem: LabProblem, result: JournalResult) -> None:
         """Append a result; it is on disk when this returns. Raises OSError for a full disk."""
         line = json.dumps({"problem": asdict(problem), "result": result.to_json()}) + "\n"
         data = line.encode()
@@ -100,15 +106,23 @@ class LabJournal:
 
 
 def read(path: Path) -> Iterator[tuple[LabProblem, LabResult]]:
-    """The results of a journal in order. Raises InputError for a file that is not a journal."""
+    """The results of a search in order. Raises InputError for a file that is not a journal."""
+    return records(path, LabResult.from_json)
+
+
+def records(
+    path: Path, convert: Callable[[Mapping[str, Any]], Result]
+) -> Iterator[tuple[LabProblem, Result]]:
+    """The results of a journal in order, made from JSON by `convert`, which may raise ValueError,
+    KeyError and TypeError. Raises InputError for a file that is not such a journal."""
     for number, line in enumerate(files.read_text(path).split("\n")[:-1], 1):
         try:
             document = files.parse_json(line)
             problem = document["problem"]
             known = LabProblem(**{**problem, "grid": tuple(problem["grid"])})
-            yield known, LabResult.from_json(document["result"])
+            yield known, convert(document["result"])
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}:{number}: not a journal of wavecast lab ({error})") from None
 
 
-__all__ = ["LabJournal", "LabProblem", "LabResult", "read"]
+__all__ = ["LabJournal", "LabProblem", "LabResult", "read", "records"]

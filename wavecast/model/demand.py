@@ -21,9 +21,9 @@ class WorkgroupDemand:
     `workgroups` workgroups, of which registers and LDS let `resident` run on a CU at once.
 
     Per workgroup, clocks of a whole CU: `matrix` (all its matrix pipes busy, at full rate),
-    `vector` (VALU issue of all SIMDs); bytes: `lds` through the LDS, `l2` asked from the L2,
-    `stored` at the end, when nothing is left to overlap them with. `latency` is the seconds a
-    workgroup waits for memory in a row.
+    `vector` (VALU issue of all SIMDs); bytes: `lds` through the LDS, `l2` asked from the L2;
+    elements of the result: `stored` at the end, when nothing is left to overlap them with.
+    `latency` is the seconds a workgroup waits for memory in a row.
 
     `serial` is the share of what the other pipes take that the kernel's main loop does not hide
     behind the busiest. `lds_rate` is what the LDS gives to this kernel's accesses relative to

@@ -19,6 +19,7 @@ KERNEL: Final = "kernel"
 _ORIGINS: Final = {
     "triton": "Triton",
     "hip": "HIP",
+    "cuda": "CUDA",
     "assembly": "assembly",
     "elf": "code object",
 }

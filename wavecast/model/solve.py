@@ -9,7 +9,7 @@ A unit works (with a workgroup or two on a CU its pipes do not overlap fully: `s
 others take adds to the busiest), waits for memory (half hidden behind work) and stores results:
 
     work  = rounds · (max + serial · (Σ - max)) clocks of its pipes / clock
-    unit  = √(work² + wait²) + rounds · stored bytes / (store_rate · clock)
+    unit  = √(work² + wait²) + rounds · stored elements / (store_rate · clock)
 
 (with asynchronous copies (work⁴ + wait⁴)^¼)
 

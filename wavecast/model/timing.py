@@ -1,9 +1,10 @@
 """From the time of a kernel to the time somebody measured: how it was timed decides what is added.
 
 `kernel` is the kernel alone, as a profiler reports it. `launch` is from one recorded event to the
-next around a launch that others precede. The rest is an eager PyTorch call between two events while
-the GPU idles: it waits for the host, and the kernel starts before the host has recorded the second
-event, so the longer of the two decides:
+next around a launch that others precede; `launch, client` the same by the benchmark client of
+Tensile, whose logic files have its speeds. The rest is an eager PyTorch call between two events
+while the GPU idles: it waits for the host, and the kernel starts before the host has recorded the
+second event, so the longer of the two decides:
 
     seconds = (host^p + (start + before + kernel)^p)^(1/p)
 
@@ -26,6 +27,7 @@ FAMILY = "timing"
 TIMINGS: Final[dict[str, tuple[str, ...]]] = {
     "kernel": (),
     "launch": (),
+    "launch, client": (),
     "eager": ("host_call",),
     "eager, framed": ("host_call", "host_frame"),
     "eager, with a number": ("host_call", "host_frame", "host_number"),
@@ -47,6 +49,8 @@ def measured(chip: Chip, timing: str, kernel: Amount) -> Amount:
         return known["kernel_start"] + kernel
     if timing == "launch":
         return chip.launch + kernel
+    if timing == "launch, client":
+        return known["client_launch"] + kernel
     steps = TIMINGS[timing]
     host = sum(known[name] for name in steps)
     before = sum(known[name] for name in steps if name in BEFORE)

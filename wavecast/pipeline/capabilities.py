@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from wavecast.compile import cuda
+from wavecast.errors import MissingTool
 from wavecast.isa.targets import TARGETS
 
 NVIDIA_TARGETS = ("sm_80", "sm_90", "sm_100")
@@ -66,6 +68,13 @@ def _hipcc() -> str:
     return _program("hipcc", "/opt/rocm/bin/hipcc")
 
 
+def _nvcc() -> str:
+    try:
+        return cuda.version(cuda.find())
+    except MissingTool:
+        return ""
+
+
 def _triton_nvidia_tools() -> str:
     spec = importlib.util.find_spec("triton")
     if spec is None or spec.origin is None:
@@ -79,6 +88,7 @@ _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
     ("torch", lambda: _package("torch"), "scripts that use it", "pip install wavecast[torch]"),
     ("ziglang", lambda: _package("ziglang"), "HIP without ROCm", "pip install wavecast[hip]"),
     ("hipcc", _hipcc, "HIP with ROCm", "optional; part of ROCm"),
+    ("nvcc", _nvcc, "CUDA for NVIDIA GPUs", "pip install wavecast[cuda]"),
     ("nvdisasm, ptxas", _triton_nvidia_tools, "NVIDIA code", "part of Triton's wheel"),
 )  # fmt: skip
 
@@ -91,6 +101,7 @@ def examine() -> HostSupport:
     triton, torch = found["triton"], found["torch"]
     hip = found["ziglang"] or found["hipcc"]
     nvidia = found["nvdisasm, ptxas"]
+    nvcc = nvidia and found["nvcc"]
     inputs = (
         Input(
             "Python script with Triton kernels",
@@ -98,6 +109,11 @@ def examine() -> HostSupport:
             "" if triton and torch else "triton and torch",
         ),
         Input("HIP source", amd if hip else (), "" if hip else "ziglang or hipcc"),
+        Input(
+            "CUDA source",
+            (*(amd if found["ziglang"] else ()), *(NVIDIA_TARGETS if nvcc else ())),
+            "" if found["ziglang"] and nvcc else "ziglang for AMD, nvcc for NVIDIA",
+        ),
         Input("assembly text", amd, ""),
         Input("AMD code object", amd, ""),
         Input("PTX, cubin", NVIDIA_TARGETS if nvidia else (), "" if nvidia else "Triton's wheel"),

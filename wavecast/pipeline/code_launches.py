@@ -28,41 +28,36 @@ class CodeLaunches:
     sample: bool = False
     memory: dict[int, tuple[Sequence[tuple[int, int]], Any]] = field(default_factory=dict)
 
+    def add(self, codes: Iterable[CodeObject], plan: Plan, device: Device) -> None:
+        """Add a launch of every kernel, with the arguments of the plan where it has some.
+
+        Without arguments a launch has only the grid and the block that are stated. `device` is any
+        device of the code's target.
+        """
+        for code in codes:
+            if plan.kernel and plan.kernel not in (code.kernel, readable(code.kernel)):
+                continue
+            if not plan.arguments:
+                self.launches.append(_bare(code, plan))
+                continue
+            try:
+                launch, ranges, values = _with_arguments(code, plan, device)
+            except WavecastError as error:
+                failure = Failure(code.kernel, device.target, "launch", error.message, error.hint)
+                self.refused.append(failure)
+                continue
+            self.launches.append(launch)
+            self.memory[id(launch)] = ranges, values
+
     def profile_of(self, launch: Launch, device: Device) -> LaunchProfile | None:
         """The profile of an executed sample, None where none is asked for or no arguments are
         known. Raises as `profile_of_sample`."""
         known = self.memory.get(id(launch))
-        if not self.sample or known is None:
+        if not self.sample or known is None or not launch.code.is_amd:
             return None
         from wavecast.predict.executed import profile_of_sample
 
         return profile_of_sample(launch, known[0], device, warm=False)
-
-
-def launches_of(
-    codes: Iterable[CodeObject], plan: Plan, device: Device, *, sample: bool = False
-) -> CodeLaunches:
-    """A launch of every kernel, with the arguments of the plan where it has some.
-
-    Without arguments a launch has only the grid and the block that are stated. `device` is any
-    device of the code's target.
-    """
-    found = CodeLaunches(sample=sample)
-    for code in codes:
-        if plan.kernel and plan.kernel not in (code.kernel, readable(code.kernel)):
-            continue
-        if not plan.arguments:
-            found.launches.append(_bare(code, plan))
-            continue
-        try:
-            launch, ranges, values = _with_arguments(code, plan, device)
-        except WavecastError as error:
-            failure = Failure(code.kernel, device.target, "launch", error.message, error.hint)
-            found.refused.append(failure)
-            continue
-        found.launches.append(launch)
-        found.memory[id(launch)] = ranges, values
-    return found
 
 
 def _bare(code: CodeObject, plan: Plan) -> Launch:
@@ -84,8 +79,6 @@ def _with_arguments(
     from wavecast.integrations.module import Function
     from wavecast.pipeline.execution import ordered, segment_of
 
-    if not code.is_amd:
-        raise UsageError(f"{code.kernel}: arguments are for AMD code, not for {code.target}")
     if plan.grid is None or plan.block is None:
         raise UsageError(
             f"{readable(code.kernel)} needs a grid and a block to have arguments",
@@ -109,4 +102,4 @@ def _is_number(kind: str, value: object) -> bool:
     return kind == "scalar" and isinstance(value, (int, float))
 
 
-__all__ = ["CodeLaunches", "launches_of"]
+__all__ = ["CodeLaunches"]

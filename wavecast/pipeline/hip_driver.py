@@ -81,7 +81,7 @@ def _compiled(source: Path, asked: _CommandLine, target: str, output: Path) -> P
     if source.suffix in _C and not asked.language:
         hip_program.compile_c(source, output, asked.flags)
     else:
-        hip_program.compile_object(source, target, output, asked.flags)
+        hip_program.compile_object(source, target, output, asked.flags, suffix="")
     return output
 
 

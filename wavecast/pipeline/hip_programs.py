@@ -42,7 +42,7 @@ def is_program(path: Path) -> bool:
     data = files.read(path)
     if data[:4] == b"\x7fELF":
         return elf.read(data).machine in _MACHINES and b"/ld" in data[:4096]
-    return kind_of(data, path) is FileKind.HIP and _MAIN.search(data) is not None
+    return kind_of(data, path) in (FileKind.HIP, FileKind.CUDA) and _MAIN.search(data) is not None
 
 
 def run_program(
@@ -69,7 +69,7 @@ def run_program(
     run = ProgramRun(device, emulator, program.gpus, check is not None, program.predict)
     if path.read_bytes()[:4] == b"\x7fELF":
         if program.compiler:
-            raise UsageError(f"compiler options are for HIP source; {path} is compiled")
+            raise UsageError(f"compiler options are for HIP and CUDA source; {path} is compiled")
         return run.run([str(path.absolute()), *arguments])
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         made = Path(folder) / path.stem

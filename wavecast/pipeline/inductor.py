@@ -105,7 +105,7 @@ class _Generated:
         steps = tuple(sorted((k, round(v * _RESIDENT_STEPS)) for k, v in resident.items()))
         key = (*identity(launch), steps)
         if key not in self._known:
-            given = Given(mall_resident=resident, what_if=False)
+            given = Given(mall_resident=resident, outcomes=False)
             try:
                 self._known[key] = explain_launch(launch, self.device, given)
             except WavecastError as error:

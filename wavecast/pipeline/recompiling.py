@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Argument, CodeObject, Launch
@@ -36,10 +37,17 @@ def _code(code: CodeObject, change: Recompiled, device: Device) -> CodeObject:
         from wavecast.integrations.triton.recompile import recompiled as again
 
         return again(code, change.text, change.options, device)
-    from wavecast.compile import hip
-
     flags = str(code.options.get("flags", "")).split()
-    for found in hip.compile(change.text, code.target, flags, name=code.source):
+    if code.origin == "cuda":
+        from wavecast.compile import cuda
+
+        copy = Path(code.source).with_suffix(".changed.cu")
+        made = cuda.compile(change.text, code.target, flags, path=copy)
+    else:
+        from wavecast.compile import hip
+
+        made = hip.compile(change.text, code.target, flags, name=code.source)
+    for found in made:
         if found.kernel == code.kernel:
             return found
     raise CompileError(f"{code.kernel}: not in the changed source")

@@ -13,9 +13,10 @@ from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastErr
 from wavecast.isa.targets import isa_target
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
-from wavecast.pipeline.code_launches import launches_of
+from wavecast.pipeline.code_launches import CodeLaunches
 from wavecast.pipeline.plan import Plan
 from wavecast.pipeline.result import Choice, ExplainReport, Explanation, Failure
+from wavecast.pipeline.same_kernels import matched
 from wavecast.pipeline.selection import Selection
 from wavecast.pipeline.sequences import with_sequences
 from wavecast.pipeline.steps import Given, explain_launch, with_hint
@@ -69,7 +70,7 @@ def _not_sampled(launch: Launch, device: Device) -> None:
 def explain_path(
     path: str | Path, selection: Selection, options: ExplainOptions, progress: Progress = _silent
 ) -> ExplainReport:
-    """Explain a Python script, HIP source, assembly or code object for the selected devices.
+    """Explain a script, HIP or CUDA source, assembly or code object for the selected devices.
 
     A kernel or target that fails is in `ExplainReport.failures`; the others are still explained.
     Raises WavecastError when the input as a whole cannot be used.
@@ -135,8 +136,8 @@ def explain_launches(
     order = {device.id: index for index, device in enumerate(selection.devices)}
     first: dict[str, int] = {}
     for explanation in explanations:
-        first.setdefault(explanation.code.kernel, len(first))
-    explanations.sort(key=lambda e: (first[e.code.kernel], order[e.device.id]))
+        first.setdefault(explanation.code.common_symbol, len(first))
+    explanations.sort(key=lambda e: (first[e.code.common_symbol], order[e.device.id]))
     return tuple(explanations), tuple(failures)
 
 
@@ -175,10 +176,10 @@ def _explain_code(
 ) -> ExplainReport:
     from wavecast import compile as compilers
 
-    explanations: list[Explanation] = []
     failures: list[Failure] = []
     errors: list[WavecastError] = []
     notes = list(selection.notes)
+    loaded: dict[str, list[CodeObject]] = {}
     for target in selection.targets:
         progress(f"compiling {path.name} for {target}")
         try:
@@ -189,26 +190,26 @@ def _explain_code(
             errors.append(error)
             failures.append(Failure(path.name, target, "compile", error.message, error.hint))
             continue
-        matching = _matching(codes, options.kernels)
-        if len(matching) > _MOST_KERNELS:
+        loaded[target] = _matching(codes, options.kernels)
+        if len(loaded[target]) > _MOST_KERNELS:
             raise UsageError(
-                f"{path} has {len(matching)} kernels for {target}",
+                f"{path} has {len(loaded[target])} kernels for {target}",
                 hint="choose some with -k; --list shows them",
             )
         if not options.launch_plan.dynamic_lds and any(
-            c.origin == "elf" and c.is_amd for c in matching
+            c.origin == "elf" and c.is_amd for c in loaded[target]
         ):
             notes.append(
                 f"{path.name}: a code object has no dynamic LDS; give a launch's with --lds"
             )
-        device = selection.on(target)[0]
-        stated = launches_of(matching, options.launch_plan, device, sample=options.sample)
-        failures.extend(stated.refused)
-        found, more = explain_launches(
-            stated.launches, selection, options.given, progress, stated.profile_of
-        )
-        explanations.extend(found)
-        failures.extend(more)
+    stated = CodeLaunches(sample=options.sample)
+    for target, codes in matched(loaded).items():
+        stated.add(codes, options.launch_plan, selection.on(target)[0])
+    failures.extend(stated.refused)
+    explanations, more = explain_launches(
+        stated.launches, selection, options.given, progress, stated.profile_of
+    )
+    failures.extend(more)
     if not explanations and len(errors) == len(selection.targets):
         raise errors[0]
     if not explanations and not failures:
@@ -216,7 +217,7 @@ def _explain_code(
             f"{path}: no kernel matches {options.kernels!r}",
             hint=_some_names(path, selection.targets, options),
         )
-    return ExplainReport(tuple(explanations), tuple(failures), tuple(notes), (str(path),))
+    return ExplainReport(explanations, tuple(failures), tuple(notes), (str(path),))
 
 
 def _some_names(path: Path, targets: Sequence[str], options: ExplainOptions) -> str:

@@ -18,7 +18,7 @@ from wavecast.pipeline.fixing import (
     with_outcomes,
 )
 from wavecast.pipeline.prediction import predict_launch
-from wavecast.pipeline.reading import read_launch
+from wavecast.pipeline.reading import ReadLaunch, read_launch
 from wavecast.pipeline.result import Explanation
 from wavecast.rules.finding import RuleInput
 from wavecast.rules.replication import replication
@@ -35,6 +35,8 @@ class Given:
     flops_hint: Mapping[str, float] = field(default_factory=dict)
     what_if: bool = False
     """Simulate what each change would bring."""
+    outcomes: bool = True
+    """Predict what the advice of findings saves: without, `with_advice` does it later."""
     mall_resident: Mapping[str, float] = field(default_factory=dict)
     """The share, by argument, of the bytes that are in the memory-side cache before the launch."""
 
@@ -72,18 +74,33 @@ def explain_launch(
         what_if=given.what_if,
         mall_resident=given.mall_resident,
     )
-    if found.profile and found.prediction:
-        fixing = Fixing(
-            read,
-            device,
-            found.profile,
-            found.prediction.seconds,
-            given.mall_resident,
-            MOST_WITH_WHAT_IF if given.what_if else MOST_COMPILED,
-        )
-        findings = with_outcomes(findings, fixing)
     program = read.program if code.is_amd else None
-    return Explanation(code, device, launch, analysis, roofline, findings, program, found)
+    explanation = Explanation(code, device, launch, analysis, roofline, findings, program, found)
+    return _with_outcomes(explanation, read, given) if given.outcomes else explanation
+
+
+def with_advice(explanation: Explanation, given: Given) -> Explanation:
+    """An explanation without outcomes, with the predicted ones of its findings: advice that saves
+    nothing is left out. Raises WavecastError when the code cannot be read."""
+    if explanation.launch is None:
+        return explanation
+    read = read_launch(explanation.launch, explanation.device)
+    return _with_outcomes(explanation, read, given)
+
+
+def _with_outcomes(explanation: Explanation, read: ReadLaunch, given: Given) -> Explanation:
+    profile, prediction = explanation.predicted.profile, explanation.predicted.prediction
+    if not profile or not prediction:
+        return explanation
+    fixing = Fixing(
+        read,
+        explanation.device,
+        profile,
+        prediction.seconds,
+        given.mall_resident,
+        MOST_WITH_WHAT_IF if given.what_if else MOST_COMPILED,
+    )
+    return replace(explanation, findings=with_outcomes(explanation.findings, fixing))
 
 
 def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:
@@ -105,7 +122,7 @@ def _same_work(one: Launch, other: Launch) -> bool:
 
     `storage` numbers the allocations of one run, so it differs for the same tensor of another run.
     """
-    if one.code.kernel != other.code.kernel:
+    if one.code.common_symbol != other.code.common_symbol:
         return False
     tuned = _tuned(one) | _tuned(other)
     if not tuned and one.grid != other.grid:

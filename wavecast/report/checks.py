@@ -48,6 +48,8 @@ def render(reports: Sequence[Report], console: Console) -> None:
         _quote(text, report.location)
         if report.other_text:
             text.append(f"\n  {_relation(report)}: {safe(report.other_text)}")
+            if report.other_kernel:
+                text.append(f" in {safe(readable(report.other_kernel))}")
             if report.other_location is not None:
                 text.append(f" at {_location(report.other_location)}")
                 _quote(text, report.other_location)
@@ -94,7 +96,14 @@ def _entry(report: Report) -> CheckReportJson:
 
 def _other(report: Report, index: int) -> OtherInstructionJson:
     location = call_site(report.other_location)
-    return OtherInstructionJson(index=index, text=report.other_text, location=location)
+    return OtherInstructionJson(
+        index=index,
+        text=report.other_text,
+        location=location,
+        kernel=report.other_kernel or report.kernel,
+        gpu=report.gpu if report.other_gpu is None else report.other_gpu,
+        workgroup=None if report.other_workgroup is None else list(report.other_workgroup),
+    )
 
 
 def sarif_document(reports: Sequence[Report]) -> dict[str, Any]:
@@ -176,7 +185,7 @@ def _relation(report: Report) -> str:
 
 
 def _who(report: Report) -> str:
-    parts = []
+    parts = [] if report.gpu is None else [f"GPU {report.gpu}"]
     if report.workgroup is not None:
         parts.append(f"workgroup {report.workgroup}")
     if report.wave is not None:

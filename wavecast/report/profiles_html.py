@@ -10,8 +10,16 @@ from markupsafe import Markup
 
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise, short
+from wavecast.bench.profiles.summary import variations
 from wavecast.compile.names import readable
-from wavecast.report import html, profiles_code, profiles_plot, profiles_trace, units
+from wavecast.report import (
+    html,
+    profiles_activity,
+    profiles_code,
+    profiles_plot,
+    profiles_trace,
+    units,
+)
 from wavecast.report import summary as findings_of
 from wavecast.version import __version__
 
@@ -42,11 +50,13 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             plot=profiles_plot,
             short=short,
             form=form,
+            activity=profiles_activity,
             code=profiles_code,
             trace=profiles_trace,
             readable=readable,
             summary_of=findings_of,
             recognise=recognise,
+            variations=variations,
             rows=_ROWS,
             left_out=[one["left_out"] for one in data],
             style=Markup(html.asset("style.css") + html.asset("profile.css")),  # our own files

@@ -12,6 +12,7 @@ from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise
 from wavecast.bench.profiles.launching import launch_costs
 from wavecast.bench.profiles.ranks import skew
+from wavecast.bench.profiles.summary import KernelVariation, variations
 from wavecast.documents import base
 from wavecast.documents.profile import (
     ClassResidualJson,
@@ -30,7 +31,7 @@ from wavecast.documents.profile import (
     RankSkewJson,
     TimeShareJson,
 )
-from wavecast.report import profiles_code, profiles_trace
+from wavecast.report import profiles_activity, profiles_code, profiles_trace
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _compared(row: ComparedOperator) -> ComparedOperatorJson:
 
 def _rank(answer: ProfileAnswer) -> ProfileRankJson:
     profile, summary = answer.profile, answer.summary
-    counted = by_kernel(profile)
+    counted, varied = by_kernel(profile), variations(profile)
     return ProfileRankJson(
         path=str(answer.path),
         tool=profile.tool,
@@ -114,7 +115,14 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
         libraries=_shares(summary.by_library),
         operators=_shares(summary.by_op),
         modules=_shares(summary.by_module),
-        kernels=[_kernel_json(answer, number, counted.get(number)) for number in summary.by_kernel],
+        kernels=[
+            _kernel_json(answer, number, counted.get(number), varied.get(number))
+            for number in summary.by_kernel
+        ],
+        copies=profiles_activity.copy_entries(profile),
+        collectives=profiles_activity.collective_entries(profile),
+        annotations=profiles_activity.annotation_entries(profile),
+        sequences=profiles_activity.sequence_entries(profile),
         predicted=_predicted_json(answer.predicted) if answer.predicted else None,
         code=[profiles_code.entry(one) for one in answer.code.kernels],
         traces=[profiles_trace.entry(one) for one in answer.traces],
@@ -191,11 +199,15 @@ def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDevice
         )
         if costs
         else None,
+        queues=profiles_activity.queue_entries(answer.profile, device.device),
     )
 
 
 def _kernel_json(
-    answer: ProfileAnswer, number: int, counted: CountedLaunches | None
+    answer: ProfileAnswer,
+    number: int,
+    counted: CountedLaunches | None,
+    varied: KernelVariation | None,
 ) -> ProfiledKernelJson:
     kernel, share = answer.profile.kernels[number], answer.summary.by_kernel[number]
     name = recognise(kernel.name)
@@ -206,6 +218,9 @@ def _kernel_json(
         form=form(kernel.name).text,
         count=share.count,
         seconds=share.nanoseconds * _NANO,
+        shortest=varied.shortest * _NANO if varied else None,
+        longest=varied.longest * _NANO if varied else None,
+        deviation=varied.deviation * _NANO if varied else None,
         blocks=list(kernel.blocks),
         threads=list(kernel.threads),
         registers=kernel.registers,

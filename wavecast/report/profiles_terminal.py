@@ -18,22 +18,22 @@ from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import short
-from wavecast.bench.profiles.launching import launch_costs
+from wavecast.bench.profiles.launching import launch_costs, queue_lengths
 from wavecast.bench.profiles.ranks import skew
-from wavecast.report import profiles_code, profiles_trace, units
+from wavecast.bench.profiles.summary import variations
+from wavecast.report import profiles_activity, profiles_code, profiles_trace, units
+from wavecast.report.profiles_tables import ROWS, columns, shortened, with_form
 from wavecast.report.terminal_text import safe
 from wavecast.wording import count
 
 if TYPE_CHECKING:
     from wavecast.bench.profiles.answer import ProfileAnswer
-    from wavecast.bench.profiles.comparison import ProfileComparison
     from wavecast.bench.profiles.critical import CriticalPath
     from wavecast.bench.profiles.elsewhere import MovedProfile
     from wavecast.bench.profiles.findings import ProfileFinding
     from wavecast.bench.profiles.predicted import PredictedProfile
     from wavecast.bench.profiles.summary import DeviceSummary, TimeShare
 
-_ROWS: Final = {"brief": 5, "normal": 12, "full": 1 << 30}
 _NANO: Final = 1e-9
 _WIDE: Final = 100
 """Columns of a terminal below which intervals and limiters of operators are left out."""
@@ -47,7 +47,7 @@ def render(answers: Sequence[ProfileAnswer], console: Console, *, detail: str = 
         slowest = max(answers, key=lambda answer: max(d.span for d in answer.summary.devices))
         answers = [slowest] if detail != "full" else answers
     for answer in answers:
-        _one(answer, console, _ROWS[detail])
+        _one(answer, console, ROWS[detail])
 
 
 def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
@@ -73,10 +73,12 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
         _section(console, "by module", summary.by_module, total, rows)
     _kernels(answer, console, rows)
     _counters(answer, console, rows)
+    for part in profiles_activity.sections(profile, rows):
+        console.print(part)
     if answer.predicted:
         _operators(answer.predicted, console, rows)
     for one in answer.code.kernels[:rows]:
-        for part in profiles_code.sections(one, brief=rows < _ROWS["full"]):
+        for part in profiles_code.sections(one, brief=rows < ROWS["full"]):
             console.print(part)
     for traced in answer.traces:
         for part in profiles_trace.sections(traced, rows):
@@ -113,6 +115,9 @@ def _device(answer: ProfileAnswer, device: DeviceSummary, console: Console) -> N
             f"{units.seconds(costs.delay * _NANO)} after (medians); {costs.short:,} of "
             f"{count(costs.launches, 'kernel')} no longer than their launch"
         )
+    queued = profiles_activity.queue_text(queue_lengths(answer.profile, device.device))
+    if queued:
+        text.append(f"\n    {queued}")
     console.print(text)
 
 
@@ -125,28 +130,18 @@ def _critical(found: CriticalPath, console: Console) -> None:
 def _findings(found: Sequence[ProfileFinding], console: Console, rows: int) -> None:
     if not found:
         return
-    table = _table(("  saves", "right"), ("could be faster", "left"), ("what to do", "left"))
+    table = columns(("  saves", "right"), ("could be faster", "left"), ("what to do", "left"))
     for one in found[:rows]:
-        what = Text(safe(_shortened(one.what, 60))).append(f": {safe(one.evidence)}", "dim")
+        what = Text(safe(shortened(one.what, 60))).append(f": {safe(one.evidence)}", "dim")
         table.add_row(units.seconds(one.nanoseconds * _NANO), what, one.advice)
     console.print()
     console.print(table)
 
 
-def _table(*columns: tuple[str, str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for title, side in columns:
-        if side == "right":
-            table.add_column(title, justify="right", no_wrap=True)
-        else:
-            table.add_column(title, overflow="fold")
-    return table
-
-
 def _section(
     console: Console, title: str, found: Mapping[str, TimeShare], total: int, rows: int
 ) -> None:
-    table = _table(("  share", "right"), ("time", "right"), ("launches", "right"), (title, "left"))
+    table = columns(("  share", "right"), ("time", "right"), ("launches", "right"), (title, "left"))
     shown = list(found.items())[:rows]
     for name, share in shown:
         table.add_row(
@@ -174,9 +169,12 @@ def _rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
 def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
     profile, summary = answer.profile, answer.summary
     total = max(1, summary.kernel_time)
-    table = _table(
+    wide = console.width >= _WIDE
+    varied = variations(profile) if wide else {}
+    table = columns(
         ("  share", "right"),
         ("mean", "right"),
+        *((("shortest", "right"), ("longest", "right")) if varied else ()),
         ("launches", "right"),
         ("workgroups", "right"),
         ("regs", "right"),
@@ -188,12 +186,20 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
         table.add_row(
             f"{share.nanoseconds / total:.1%}",
             units.seconds(share.nanoseconds / share.count * _NANO),
+            *(
+                (
+                    units.seconds(varied[number].shortest * _NANO),
+                    units.seconds(varied[number].longest * _NANO),
+                )
+                if varied
+                else ()
+            ),
             f"{share.count:,}",
             f"{blocks:,}" if blocks else units.UNKNOWN,
             str(kernel.registers) if kernel.registers else units.UNKNOWN,
-            _with_form(short(kernel.name), form(kernel.name).text),
+            with_form(short(kernel.name), form(kernel.name).text),
         )
-    _kernel_rest(table, list(summary.by_kernel.values())[rows:], total)
+    _kernel_rest(table, list(summary.by_kernel.values())[rows:], total, 4 if varied else 2)
     console.print()
     console.print(table)
 
@@ -207,7 +213,7 @@ def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
         return
     console.print(Text("\n  counters of all launches", "bold"))
     for number, figures in list(counted.items())[:rows]:
-        console.print(Text(f"  {safe(_shortened(short(profile.kernels[number].name), 100))}"))
+        console.print(Text(f"  {safe(shortened(short(profile.kernels[number].name), 100))}"))
         shown = (
             f"{one.name} {profiles_code.figure_text(one.unit, figures[one.name])}"
             for one in known_figures()
@@ -216,17 +222,19 @@ def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
         console.print(Padding(Text(", ".join(shown), "dim"), (0, 0, 0, 4)))
 
 
-def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
+def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int, times: int) -> None:
+    """`times`: columns before the number of launches."""
     if left:
         time = sum(share.nanoseconds for share in left)
         count = sum(share.count for share in left)
         more = Text(f"{len(left):,} more", style="dim")
-        table.add_row(f"{time / total:.1%}", "", f"{count:,}", "", "", more)
+        empty = ("" for _ in range(times - 1))
+        table.add_row(f"{time / total:.1%}", *empty, f"{count:,}", "", "", more)
 
 
 def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None:
     wide = console.width >= _WIDE
-    table = _table(
+    table = columns(
         ("  measured", "right"),
         ("predicted", "right"),
         ("ratio", "right"),
@@ -238,7 +246,7 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
     reasons: dict[str, int] = {}
     for one in predicted.operators[:rows]:
         known = not one.why_not
-        name = Text(safe(f"{one.name} {_shortened(one.sizes, 48)}"), "" if known else "dim")
+        name = Text(safe(f"{one.name} {shortened(one.sizes, 48)}"), "" if known else "dim")
         interval = f"{units.seconds(one.low)}–{units.seconds(one.high)}" if known else "–"
         if not known:
             reasons[one.why_not] = reasons.get(one.why_not, 0) + 1
@@ -285,14 +293,14 @@ def _moved(moved: MovedProfile, console: Console, rows: int) -> None:
     if left:
         text = f"  measured over predicted here, carried over: {left}"
         console.print(Text(text, style="dim"))
-    table = _table(
+    table = columns(
         (f"  {here.device.id}", "right"),
         (moved.device.id, "right"),
         ("speedup", "right"),
         ("operator", "left"),
     )
     for one in moved.operators[:rows]:
-        name = f"{one.here.name} {_shortened(one.here.sizes, 48)}"
+        name = f"{one.here.name} {shortened(one.here.sizes, 48)}"
         table.add_row(
             units.seconds(one.here.measured),
             units.seconds(one.seconds),
@@ -302,60 +310,8 @@ def _moved(moved: MovedProfile, console: Console, rows: int) -> None:
     console.print(table)
 
 
-def comparison(
-    found: ProfileComparison, names: tuple[str, str], console: Console, *, detail: str = "normal"
-) -> None:
-    """Print two profiles, matched by operator and module. `names` are those of their files."""
-    rows = _ROWS[detail]
-    totals = found.totals
-    console.print(Rule(Text(safe(f"{names[0]} against {names[1]}"), "bold cyan"), align="left"))
-    console.print(
-        f"kernels take {units.seconds(totals[0] * _NANO)} and {units.seconds(totals[1] * _NANO)} "
-        f"({totals[1] / max(1, totals[0]):.2f} x); {found.matched[0]:.1%} and "
-        f"{found.matched[1]:.1%} are in operators that both have"
-    )
-    sides = (("  first", "right"), ("second", "right"), ("ratio", "right"))
-    table = _table(*sides, ("by category", "left"))
-    for name, (first, second) in found.by_category().items():
-        table.add_row(*_sides(first, second), name)
-    console.print()
-    console.print(table)
-    table = _table(*sides, ("launches", "right"), ("operator and module", "left"))
-    for row in found.rows[:rows]:
-        first, second = row.first.share, row.second.share
-        text = f"{row.op or f'({row.category})'} {row.module}"
-        table.add_row(
-            *_sides(first.nanoseconds, second.nanoseconds),
-            f"{first.count:,} / {second.count:,}",
-            _with_form(text, row.form),
-        )
-    left = found.rows[rows:]
-    if left:
-        sums = (
-            sum(row.first.share.nanoseconds for row in left),
-            sum(row.second.share.nanoseconds for row in left),
-        )
-        table.add_row(*_sides(*sums), "", Text(f"{len(left):,} more", style="dim"))
-    console.print()
-    console.print(table)
-
-
-def _sides(first: int, second: int) -> tuple[str, str, str]:
-    ratio = f"{second / first:.2f}" if first and second else "–"
-    times = [units.seconds(time * _NANO) if time else "–" for time in (first, second)]
-    return times[0], times[1], ratio
-
-
-def _with_form(name: str, text: str) -> Text:
-    return Text.assemble(safe(_shortened(name, 100)), (f"  {safe(text)}", "dim"))
-
-
-def _shortened(name: str, longest: int = 120) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
-
-
 def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
-    table = _table(
+    table = columns(
         ("  rank", "right"),
         ("span", "right"),
         ("busy", "right"),
@@ -387,4 +343,4 @@ def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
         )
 
 
-__all__ = ["comparison", "render"]
+__all__ = ["render"]

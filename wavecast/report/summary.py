@@ -47,7 +47,7 @@ def groups(report: ExplainReport) -> tuple[KernelGroup, ...]:
     found: dict[object, list[Explanation]] = {}
     ordinal = _sized_by_device(report)
     for explanation in report.explanations:
-        name = explanation.code.kernel
+        name = explanation.code.common_symbol
         key = name if name in ordinal else _launch_key(explanation)
         occurrence = (key, explanation.device.id)
         seen[occurrence] += 1
@@ -64,7 +64,7 @@ def _sized_by_device(report: ExplainReport) -> set[str]:
     """Kernels of which every device has as many launches, none of them one of another device."""
     launches: dict[str, dict[str, list[object]]] = {}
     for explanation in report.explanations:
-        of_kernel = launches.setdefault(explanation.code.kernel, {})
+        of_kernel = launches.setdefault(explanation.code.common_symbol, {})
         of_kernel.setdefault(explanation.device.id, []).append(_launch_key(explanation))
     return {
         kernel
@@ -79,9 +79,9 @@ def _launch_key(explanation: Explanation) -> object:
     launch, code = explanation.launch, explanation.code
     constants = tuple((p.name, repr(p.constant)) for p in code.parameters if p.offset is None)
     if launch is None:
-        return code.kernel, constants
+        return code.common_symbol, constants
     arguments = tuple(argument_text(a) for a in launch.arguments if a.kind != "pointer")
-    return code.kernel, constants, launch.configuration, arguments
+    return code.common_symbol, constants, launch.configuration, arguments
 
 
 def _labels(members: Sequence[Sequence[Explanation]]) -> list[str]:

@@ -18,6 +18,9 @@ from wavecast.version import __version__
 if TYPE_CHECKING:
     from wavecast.tune.model_search import ModelSearch, SearchedModel
 
+_REASONS = 6
+"""The most reasons that the text has."""
+
 
 def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> None:
     """Print the best configurations, the frontier, and what was skipped."""
@@ -32,8 +35,14 @@ def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> 
         _table("frontier: throughput per GPU, speed per user", found.frontier, console)
     if found.missed:
         console.print(Text(f"  {found.missed:,} run but miss an objective", style="dim"))
-    for reason, count in found.skipped.items():
+    reasons = list(found.skipped.items())
+    for reason, count in reasons[:_REASONS]:
         console.print(Text(f"  {count:,} skipped: {safe(reason)}", style="dim"))
+    rest = reasons[_REASONS:]
+    if rest:
+        count = sum(number for _, number in rest)
+        text = f"  {count:,} skipped for {len(rest)} other reasons, which the JSON has"
+        console.print(Text(text, style="dim"))
 
 
 def _table(title: str, rows: Sequence[SearchedModel], console: Console) -> None:

@@ -17,7 +17,7 @@ from wavecast.systems.memory import MemoryUse, memory
 from wavecast.systems.parallel import Parallelism, check
 from wavecast.systems.plan import undivided
 from wavecast.systems.precision import Precision, on_device, precision
-from wavecast.systems.serving import Disaggregation, Load, Served, serve
+from wavecast.systems.serving import Disaggregation, Instance, Load, Served, serve
 from wavecast.systems.speculation import Speculation
 from wavecast.systems.step import LayerKernel, StepModel, StepTime, draft_architecture
 
@@ -28,7 +28,8 @@ class Deployment:
     formats of the checkpoint, the engine `vllm`, the cache dtype of the engine.
 
     `settings` are names of `engine.SETTINGS` with other values than the profile has. With
-    `disaggregation`, every instance has the GPUs of `parallel`, which has no replicas then.
+    `disaggregation`, every instance that decodes has the GPUs of `parallel`, which has no replicas
+    then.
     `check_plan` adds notes on modules that the plan of transformers does not divide (`plan`).
     """
 
@@ -103,20 +104,20 @@ class ModelOnSystem:
         for a format or an engine, MissingFact where the memory of the device is unknown."""
         self.system, self.parallel = system, deployment.parallel
         self.pools, self.mode = deployment.disaggregation, deployment.mode
-        gpus = self.parallel.gpus * (self.pools.instances if self.pools else 1)
+        gpus = self.pools.gpus(self.parallel) if self.pools else self.parallel.gpus
         if gpus > system.gpus:
-            raise UsageError(f"{self.parallel} takes {gpus} GPUs, {system} has {system.gpus}")
+            raise UsageError(
+                f"{self.pools or self.parallel} takes {gpus} GPUs, {system} has {system.gpus}"
+            )
         if self.pools and self.parallel.data > 1:
             raise UsageError("disaggregated instances have no replicas: the pools have them")
-        if self.parallel.pipeline > 1:
-            raise Unpredictable("serving with pipeline parallelism is not modelled")
+        if self.pools and self.parallel.pipeline > 1:
+            raise Unpredictable("disaggregated instances with a pipeline are not modelled")
         self.architecture = huggingface.read(values, name)
-        check(self.architecture, self.parallel, system)
         scale = dict(deployment.scale)
         profile = engine(deployment.engine, system.device.generation)
-        profile = replace(profile, **dict(deployment.engine_fields))
-        profile = profile.with_settings(deployment.settings)
-        self.engine = profile.scaled(scale.pop(HOST, 1.0))
+        profile = replace(profile, **dict(deployment.engine_fields)).scaled(scale.pop(HOST, 1.0))
+        self.engine = profile.over(self.parallel.ranks).with_settings(deployment.settings)
         formats = precision(
             values,
             dtype=deployment.dtype,
@@ -126,36 +127,61 @@ class ModelOnSystem:
         self.precision, self.notes = on_device(formats, system.device)
         if deployment.check_plan:
             self.notes += undivided(values, self.architecture, self.parallel)
-        drafted = deployment.speculation
-        self.memory = memory(
-            self.architecture,
-            self.precision,
-            self.parallel,
-            self.engine,
-            system.device,
-            draft=draft_architecture(self.architecture, drafted.method)
-            if drafted and drafted.method != "ngram"
-            else None,
-        )
-        builder = Builder(self.architecture, self.precision, self.parallel, self.engine, system)
-        self.model = StepModel(builder, system.device, scale, speculation=deployment.speculation)
+        decode = self._instance(self.parallel, self.engine, scale, deployment.speculation)
+        self.model, self.memory = decode.model, decode.memory
+        self.prefill: Instance | None = None
+        if self.pools and self.pools.uneven:
+            parallel = self.pools.parallel or self.parallel
+            profile = profile.over(parallel.ranks).with_settings(deployment.settings)
+            profile = profile.with_settings(self.pools.settings)
+            self.prefill = self._instance(parallel, profile, scale, None)
+            self.prefill.model.prices = self.model.prices
+
+    def _instance(
+        self,
+        parallel: Parallelism,
+        profile: Engine,
+        scale: Mapping[str, float],
+        drafted: Speculation | None,
+    ) -> Instance:
+        """Raises UsageError where sizes do not divide."""
+        check(self.architecture, parallel, self.system)
+        draft = None
+        if drafted and drafted.method != "ngram":
+            draft = draft_architecture(self.architecture, drafted.method)
+        device = self.system.device
+        use = memory(self.architecture, self.precision, parallel, profile, device, draft=draft)
+        builder = Builder(self.architecture, self.precision, parallel, profile, self.system)
+        return Instance(StepModel(builder, device, scale, speculation=drafted), use)
+
+    @property
+    def lacking(self) -> MemoryUse | None:
+        """The memory of the instances that do not fit, if any."""
+        uses = [self.memory, *([self.prefill.memory] if self.prefill else [])]
+        return next((use for use in uses if not use.fits), None)
 
     def serve(self, load: Load) -> ServingAnswer:
-        """Simulate a load. With several replicas each takes its share of it.
+        """Simulate a load. With several replicas each takes its share of it. The sequences of a
+        replica are in as many groups as the pipeline has stages, if there are enough: while a group
+        is on one stage, the others are on the other stages, so that a step of a group takes the
+        time of all stages.
 
         Raises UsageError where not even one request fits the memory, MissingFact where the device
         has no rate for a dtype.
         """
-        replicas = self.parallel.data
+        stages, at_once = self.parallel.pipeline, load.share(self.parallel.data).concurrency
+        groups = min(stages, at_once) if at_once else stages
+        replicas = self.parallel.data * groups
         own = load.share(replicas)
-        served = serve(self.model, self.memory, own, self.pools)
+        served = serve(self.model, self.memory.share(groups), own, self.pools, self.prefill)
         context = load.prompt + load.output // 2
         running = max(1, min(served.running, own.concurrency or served.running))
         drafted = self.model.speculation.tokens if self.model.speculation else 0
         step = Step(decode=running, context=context, queries=1 + drafted)
         decode = self.model.time(step)
         prompt = Step(chunks=1, tokens=load.prompt)
-        prefill = self.model.time(prompt)
+        prefilling = self.prefill.model if self.prefill else self.model
+        prefill = prefilling.time(prompt)
         device = self.system.device
 
         def interval(metric: str, value: float) -> Interval:
@@ -167,7 +193,7 @@ class ModelOnSystem:
             decode=decode,
             prefill=prefill,
             kernels=tuple(self.model.kernels(step)),
-            prefill_kernels=tuple(self.model.kernels(prompt)),
+            prefill_kernels=tuple(prefilling.kernels(prompt)),
             ttft=interval("ttft", served.ttft.mean),
             tpot=interval("tpot", served.tpot.mean),
             output_rate=_rate(interval("output", 1 / (served.output_rate * replicas))),
@@ -185,11 +211,12 @@ def answer(
     ready = ModelOnSystem(name, values, system, deployment)
     why_not = ""
     servings: list[ServingAnswer] = []
-    if not ready.memory.fits:
-        needed = sum(ready.memory.parts.values())
+    lacking = ready.lacking
+    if lacking is not None:
+        needed = sum(lacking.parts.values())
         why_not = (
             f"{name} needs {needed / 2**30:.1f} GiB of every GPU before any cache, the engine may "
-            f"take {ready.memory.available / 2**30:.1f} GiB of {system.device.id}"
+            f"take {lacking.available / 2**30:.1f} GiB of {system.device.id}"
         )
     else:
         servings = [ready.serve(load) for load in loads]
@@ -235,6 +262,11 @@ def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     notes = list(ready.notes)
     bounded = ready.model.prices.bounded.items()
     notes += [f"{name}: only a bound, because {why}" for name, why in bounded]
+    if ready.parallel.pipeline > 1:
+        notes.append(
+            f"pipeline: {ready.parallel.pipeline} groups of sequences follow each other over "
+            "stages that are taken to be equally long; a step is that of a group"
+        )
     if ready.parallel.expert > 1:
         notes.append(f"load of the GPUs that divide the experts: {ready.parallel.load}")
     if ready.system.nodes > 1:

@@ -122,6 +122,7 @@ def _number(name: str) -> Callable[[Deployment, Any], Deployment]:
 
 SETTINGS: Final[Mapping[str, _Setting]] = {
     "tp": _Setting(_whole, _tensor),
+    "pp": _Setting(_whole, _parallel("pipeline")),
     "dp": _Setting(_whole, _parallel("data")),
     "ep": _Setting(_whole, _parallel("expert")),
     "dp-attention": _Setting(_flag, _parallel("attention_data")),

@@ -24,7 +24,8 @@ SETTINGS: Final = (
     "wait_steps",
     "wait_share",
 )
-"""Numbers of a profile that a deployment may set, as the engine's command line does."""
+"""Numbers of a profile that a deployment may set, as the engine's command line does; those of
+tokens and sequences are of all GPUs of an instance."""
 _SHARES: Final = ("memory_fraction", "wait_share")
 
 
@@ -129,6 +130,12 @@ class Engine:
         """With graphs of at most `captured` sequences, and one of exactly those."""
         sizes = sorted({*(size for size in self.sizes if size < captured), captured} - {0})
         return replace(self, sizes=tuple(sizes), graphs=bool(sizes) and self.graphs)
+
+    def over(self, ranks: int) -> Engine:
+        """Of an instance with `ranks` GPUs that have separate sequences: every one captures
+        graphs of its sequences and has as many of them as the engine on one GPU."""
+        sizes = tuple(size * ranks for size in self.sizes)
+        return replace(self, sizes=sizes, sequences=self.sequences * ranks)
 
     def scaled(self, factor: float) -> Engine:
         """With `factor` times the work of the CPU."""

@@ -22,16 +22,18 @@ _MOVED: Final = 2
 
 
 @loop
-def run(state, grids):  # pragma: no cover
-    """Simulate until every request has its tokens; see `ENDED`."""
-    engine, load, client = state.engine[0], state.load[0], state.client[0]
+def run(state, grids, prefill_grids):  # pragma: no cover
+    """Simulate until every request has its tokens; see `ENDED`. Steps of instances that only
+    prefill take their times from `prefill_grids`."""
+    load, client = state.load[0], state.client[0]
     requests, instances, events = state.requests, state.instances, state.events
+    entry = state.engine[instances[0].profile]
     if client.sent == 0:
         first = len(requests)
         if load.concurrency > 0:
             first = min(first, load.concurrency)
         for number in range(first):
-            _send(requests, events, client, engine, requests[number].arrival)
+            _send(requests, events, client, entry, requests[number].arrival)
     while client.ended < len(requests):
         if client.pending < 0:
             if client.gaps + 2 > len(state.gaps):
@@ -45,7 +47,6 @@ def run(state, grids):  # pragma: no cover
             else:
                 first, end = 0, load.entries
                 if kind == _MOVED:
-                    requests[index].first = client.now
                     first, end = load.first_decoder, len(instances)
                 chosen = _least(instances, first, end)
                 append(instances[chosen], INBOX, requests, index)
@@ -53,13 +54,15 @@ def run(state, grids):  # pragma: no cover
             client.scheduled = 0
         if client.pending >= 0:
             own = instances[client.pending]
-            if client.scheduled == 0 and choose(own, requests, engine, load) == 0:
+            engine = state.engine[own.profile]
+            if client.scheduled == 0 and choose(own, requests, engine, load, client.now) == 0:
                 client.pending = -1
                 continue
             client.scheduled = 1
             horizon = events[0].time if client.events > 0 else math.inf
+            times = grids if own.profile == 0 else prefill_grids
             seconds = schedule(
-                own, requests, engine, state.captures, load, grids, client.now, horizon
+                own, requests, engine, state.captures, load, times, client.now, horizon
             )
             if math.isnan(seconds):
                 return PRICE
@@ -97,8 +100,9 @@ def _requests(own):  # pragma: no cover
 @loop
 def _finish(state, index):  # pragma: no cover
     """Apply the step of an instance that ends now."""
-    engine, load, client = state.engine[0], state.load[0], state.client[0]
+    load, client = state.load[0], state.client[0]
     requests, events, own, now = state.requests, state.events, state.instances[index], client.now
+    engine, entry = state.engine[own.profile], state.engine[state.instances[0].profile]
     seconds = own.each * own.times
     decoding = own.decoding * own.count[RUNNING]
     own.steps += own.times
@@ -126,11 +130,11 @@ def _finish(state, index):  # pragma: no cover
         after = requests[number].next
         if requests[number].written >= requests[number].output:
             remove(own, RUNNING, requests, number)
-            own.used -= requests[number].stored * load.token + load.sequence
+            own.used -= requests[number].stored * own.token + own.sequence
             requests[number].end = now
             client.ended += 1
             if load.concurrency > 0 and client.sent < len(requests):
-                _send(requests, events, client, engine, now)
+                _send(requests, events, client, entry, now)
         number = after
     own.busy = 0
 
@@ -142,7 +146,7 @@ def _prefilled(own, requests, events, client, load):  # pragma: no cover
     for _ in range(own.chunks):
         request, after = requests[number], requests[number].next
         request.stored += request.chunk
-        own.used += request.chunk * load.token
+        own.used += request.chunk * own.token
         if request.stored >= request.need:
             remove(own, PREFILLING, requests, number)
             if request.written == 0:
@@ -151,9 +155,9 @@ def _prefilled(own, requests, events, client, load):  # pragma: no cover
             if request.written >= request.output or own.decodes > 0:
                 append(own, RUNNING, requests, number)
             else:
-                own.used -= load.sequence + request.stored * load.token
+                own.used -= own.sequence + request.stored * own.token
                 request.stored = 0
-                size = load.token * request.prompt
+                size = own.token * request.prompt
                 _push(
                     events, client, client.now + load.setup + size / load.bandwidth, _MOVED, number
                 )

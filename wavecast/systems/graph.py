@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wavecast.model.ops.collectives import Collective
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.systems.architecture import Layer
 from wavecast.systems.attention_parts import attention_nodes
@@ -20,6 +21,17 @@ def layer_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
     """The kernels of a layer."""
     yield from attention_nodes(builder, layer, step)
     yield from mlp_nodes(builder, layer, step)
+
+
+def stage_nodes(builder: Builder, step: Step) -> Iterator[Node]:
+    """What a stage of the pipeline sends to the next, for every pair of neighbours."""
+    system, parallel = builder.system, builder.parallel
+    if parallel.pipeline == 1:
+        return
+    size = builder.own(step).rows * builder.architecture.hidden * 2
+    group = system.group(2, parallel.tensor) if system else None
+    for _ in range(parallel.pipeline - 1):
+        yield Node("send", "collective", Collective("broadcast", max(1, size), 2, group=group))
 
 
 def head_nodes(builder: Builder, step: Step) -> Iterator[Node]:
@@ -40,4 +52,4 @@ def head_nodes(builder: Builder, step: Step) -> Iterator[Node]:
     yield Node("sample", "head", Elementwise.of("scale", logits, "fp32"))
 
 
-__all__ = ["MODULES", "Builder", "Node", "Step", "head_nodes", "layer_nodes"]
+__all__ = ["MODULES", "Builder", "Node", "Step", "head_nodes", "layer_nodes", "stage_nodes"]

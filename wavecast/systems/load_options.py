@@ -16,7 +16,7 @@ from wavecast.systems.workload import Load, read_trace
 class WorkloadOptions:
     """What requests are like, and what the engine does with them, as a user names it: options of
     `wavecast model` without dashes. `trace_file` is that of `--trace`, `engine_settings` are
-    `NAME=VALUE`, `transfer_bandwidth` GB/s."""
+    `NAME=VALUE`, `transfer_bandwidth` GB/s, `prefill_tp` the GPUs of an instance that prefills."""
 
     lengths: str = "uniform"
     shortest: float = 0.8
@@ -28,13 +28,21 @@ class WorkloadOptions:
     acceptance: float | None = None
     workload: str = "coding"
     disaggregate: str = ""
+    prefill_tp: int | None = None
     transfer_bandwidth: float = 50.0
     engine_settings: tuple[str, ...] = ()
 
-    @property
-    def instances(self) -> int:
-        """Instances that share the GPUs of a system: 1 without disaggregation."""
-        return disaggregation(self.disaggregate).instances if self.disaggregate else 1
+    def share(self, gpus: int) -> int:
+        """The GPUs of a system that each instance has: all without disaggregation, else an equal
+        part of those that `prefill_tp` leaves. Raises UsageError."""
+        if not self.disaggregate:
+            if self.prefill_tp is not None:
+                raise UsageError("--prefill-tp is that of --disaggregate")
+            return gpus
+        pools = disaggregation(self.disaggregate)
+        if self.prefill_tp is None:
+            return gpus // pools.instances
+        return (gpus - pools.prefill * self.prefill_tp) // pools.decode
 
     def loads(self, loads: tuple[Load, ...]) -> tuple[Load, ...]:
         """The loads with the distribution of lengths and arrivals, or the trace."""
@@ -59,13 +67,18 @@ class WorkloadOptions:
         """The deployment with speculation, pools and settings of the engine."""
         if self.acceptance is not None and not self.speculate:
             raise UsageError("--acceptance is that of --speculate")
+        prefill = None
+        if self.prefill_tp is not None:
+            parallel = deployment.parallel
+            expert = self.prefill_tp if parallel.expert > 1 else 1
+            prefill = replace(parallel, tensor=self.prefill_tp, expert=expert)
         return replace(
             deployment,
             settings=tuple(map(_setting, self.engine_settings)),
             speculation=speculation(self.speculate, self.acceptance, self.workload)
             if self.speculate
             else None,
-            disaggregation=disaggregation(self.disaggregate, self.transfer_bandwidth * 1e9)
+            disaggregation=disaggregation(self.disaggregate, self.transfer_bandwidth * 1e9, prefill)
             if self.disaggregate
             else None,
         )

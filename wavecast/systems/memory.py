@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast import dtypes
@@ -44,6 +44,10 @@ class MemoryUse:
     def fits(self) -> bool:
         """Whether anything is left for a cache."""
         return self.pool > 0
+
+    def share(self, groups: int) -> MemoryUse:
+        """What one of `groups` groups of sequences has, which divide the pool."""
+        return replace(self, available=self.available - self.pool * (1 - 1 / groups))
 
     def sequences(self, context: int) -> int:
         """Sequences of `context` tokens that the pool holds."""
@@ -103,7 +107,7 @@ def _weights(
         if isinstance(mlp, ExpertMlp):
             experts = mlp.expert_parameters(hidden) / max(tensor, parallel.expert)
             rest = mlp.parameters(hidden) - mlp.expert_parameters(hidden)
-            rest /= 1 if parallel.wide else tensor
+            rest /= 1 if parallel.dispatches(mlp.topk) else tensor
             found["expert weights"] += count * experts * precision.experts.bytes
             found["dense weights"] += count * rest * precision.dense.bytes
         else:

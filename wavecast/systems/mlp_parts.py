@@ -17,7 +17,7 @@ def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
     own = builder.own(step).rows
     if not layer.parallel:
         yield from builder.norm("post_norm", own, builder.parallel.attention_tensor)
-    if builder.parallel.wide and isinstance(layer.mlp, ExpertMlp):
+    if isinstance(layer.mlp, ExpertMlp) and builder.parallel.dispatches(layer.mlp.topk):
         yield from _dispatched(builder, layer.mlp, step)
         yield from builder.add_streams(own)
         return

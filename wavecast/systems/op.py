@@ -116,17 +116,17 @@ def _ready(model: str, device: str, deployment: Deployment) -> ModelOnSystem:
     from wavecast.arch import load
 
     found, gpus = load(device), deployment.parallel.gpus
-    if gpus > node_size(found):
-        raise Unpredictable(f"{gpus} GPUs are several nodes, whose links are not modelled")
-    name, values = huggingface.load(model)
     pools = deployment.disaggregation
-    selector = f"{gpus}x{device}"
-    if pools:
-        total = gpus * pools.instances
-        fits = total <= node_size(found)
-        selector = f"{total}x{device}" if fits else f"{pools.instances}x{selector}"
+    total = pools.gpus(deployment.parallel) if pools else gpus
+    uneven = pools is not None and pools.uneven
+    if gpus > node_size(found) or (uneven and total > node_size(found)):
+        raise Unpredictable(f"{total} GPUs are several nodes, whose links are not modelled")
+    name, values = huggingface.load(model)
+    selector = f"{total}x{device}"
+    if pools and total > node_size(found):
+        selector = f"{pools.instances}x{gpus}x{device}"
     ready = ModelOnSystem(name, values, system(selector), deployment)
-    if not ready.memory.fits:
+    if ready.lacking is not None:
         raise Unpredictable(f"{model} does not fit {gpus} GPUs")
     return ready
 

@@ -45,14 +45,17 @@ class Parallelism:
         gpus: int,
         *,
         tensor: int | None = None,
+        pipeline: int = 1,
         data: int = 1,
         expert: int = 1,
         attention_data: bool = False,
         load: ExpertLoad | None = None,
     ) -> Parallelism:
-        """Tensor parallelism over the GPUs of a system that the replicas leave, unless given."""
+        """Tensor parallelism over the GPUs of a system that replicas and stages leave, unless
+        given."""
         return Parallelism(
-            tensor=tensor or max(1, gpus // data),
+            tensor=tensor or max(1, gpus // (data * pipeline)),
+            pipeline=pipeline,
             data=data,
             expert=expert,
             attention_data=attention_data,
@@ -65,10 +68,22 @@ class Parallelism:
         to the GPUs of their experts and combined, instead of gathered and scattered."""
         return self.expert > self.tensor
 
+    def dispatches(self, topk: int) -> bool:
+        """Whether every GPU sends its tokens to those of their experts (`wide`, or GPUs with
+        their own sequences that are more than the `topk` experts of a token: gathering all tokens
+        would move more bytes)."""
+        return self.wide or (self.attention_data and self.expert == self.tensor > topk)
+
     @property
     def gpus(self) -> int:
         """GPUs of all replicas."""
         return self.tensor * self.pipeline * self.data
+
+    @property
+    def ranks(self) -> int:
+        """GPUs of a replica that have separate sequences: all of them with data-parallel
+        attention, else 1."""
+        return self.tensor if self.attention_data else 1
 
     @property
     def attention_tensor(self) -> int:
@@ -129,6 +144,8 @@ def check(
     if system is not None:
         for ranks in {parallel.tensor, parallel.expert}:
             system.group(ranks)
+        if parallel.pipeline > 1:
+            system.group(2, parallel.tensor)
     if parallel.expert > 1 and not architecture.sparse:
         raise UsageError(f"{name} has no experts for {parallel.expert} GPUs")
 

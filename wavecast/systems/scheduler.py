@@ -69,7 +69,7 @@ def remove(own, queue, requests, number):  # pragma: no cover
 
 
 @loop
-def choose(own, requests, engine, load):  # pragma: no cover
+def choose(own, requests, engine, load, now):  # pragma: no cover
     """What the next step computes. Returns 0 where there is nothing to do."""
     if own.count[RUNNING] == 0 or own.unseen >= engine.poll:
         while own.count[INBOX] > 0:
@@ -77,7 +77,7 @@ def choose(own, requests, engine, load):  # pragma: no cover
             remove(own, INBOX, requests, number)
             append(own, WAITING, requests, number)
         own.unseen = 0
-    _admit(own, requests, engine, load)
+    _admit(own, requests, engine, now)
     own.chunks, own.decoding = 0, 1
     if own.count[RUNNING] + own.count[PREFILLING] == 0:
         own.busy, own.last = 0, math.nan
@@ -87,14 +87,15 @@ def choose(own, requests, engine, load):  # pragma: no cover
         own.decoding = engine.mixed
         _cut(own, requests, engine.batched_tokens - own.decoding * own.count[RUNNING])
     while not _room(own, requests, load):
-        _preempt(own, requests, load)
+        _preempt(own, requests)
     return 1
 
 
 @loop
-def _admit(own, requests, engine, load):  # pragma: no cover
+def _admit(own, requests, engine, now):  # pragma: no cover
     """Waiting requests, in order, whose tokens fit with those that are already cached and with
-    the share of the outputs to come that the engine reserves."""
+    the share of the outputs to come that the engine reserves, where it decodes. The client gets
+    the first token of a request that was prefilled elsewhere when its cache has room here."""
     if own.count[WAITING] == 0:
         return
     missing = coming = 0
@@ -112,18 +113,20 @@ def _admit(own, requests, engine, load):  # pragma: no cover
         number = own.head[WAITING]
         request = requests[number]
         left = request.output - request.written
-        tokens = missing + request.need + engine.reserve * (coming + left)
-        if active > 0 and own.used + load.sequence + tokens * load.token > own.pool:
+        tokens = missing + request.need + own.decodes * engine.reserve * (coming + left)
+        if active > 0 and own.used + own.sequence + tokens * own.token > own.pool:
             return
         remove(own, WAITING, requests, number)
-        own.used += load.sequence
+        own.used += own.sequence
         coming += left
         if own.prefills > 0:
             append(own, PREFILLING, requests, number)
             missing += max(request.need - request.stored, 0)
         else:
+            if request.written == 1:
+                request.first = now
             request.stored += request.need
-            own.used += request.need * load.token
+            own.used += request.need * own.token
             append(own, RUNNING, requests, number)
 
 
@@ -165,16 +168,16 @@ def _room(own, requests, load):  # pragma: no cover
     for _ in range(own.chunks):
         tokens += requests[number].chunk
         number = requests[number].next
-    return own.used + tokens * load.token <= own.pool
+    return own.used + tokens * own.token <= own.pool
 
 
 @loop
-def _preempt(own, requests, load):  # pragma: no cover
+def _preempt(own, requests):  # pragma: no cover
     """The sequence that was admitted last loses its cache and waits to be computed again."""
     number = own.tail[RUNNING]
     remove(own, RUNNING, requests, number)
     request = requests[number]
-    own.used -= load.sequence + request.stored * load.token
+    own.used -= own.sequence + request.stored * own.token
     request.stored = 0
     request.need = request.prompt - request.hits + request.written
     _put_first(own, WAITING, requests, number)
@@ -190,7 +193,7 @@ def schedule(own, requests, engine, captures, load, grids, now, horizon):  # pra
         return seconds
     times = 1
     if own.chunks == 0 and load.drafted == 0:
-        times = _together(own, requests, engine, load, now, horizon, seconds)
+        times = _together(own, requests, engine, now, horizon, seconds)
     if times > 1:
         seconds = _seconds(own, requests, engine, captures, grids, times)
     own.times, own.each = times, seconds
@@ -218,7 +221,7 @@ def _seconds(own, requests, engine, captures, grids, times):  # pragma: no cover
 
 
 @loop
-def _together(own, requests, engine, load, now, horizon, seconds):  # pragma: no cover
+def _together(own, requests, engine, now, horizon, seconds):  # pragma: no cover
     """Decode steps until something changes."""
     times = _TOGETHER
     number = own.head[RUNNING]
@@ -231,8 +234,8 @@ def _together(own, requests, engine, load, now, horizon, seconds):  # pragma: no
         times = min(times, engine.poll - own.unseen)
     elif math.isfinite(horizon):
         times = min(times, math.ceil(min(float(_TOGETHER), (horizon - now) / seconds)))
-    if load.token > 0:
-        room = (own.pool - own.used) / (load.token * own.count[RUNNING])
+    if own.token > 0:
+        room = (own.pool - own.used) / (own.token * own.count[RUNNING])
         times = min(times, int(min(float(_TOGETHER), room)))
     return max(1, times)
 
@@ -249,7 +252,7 @@ def decoded(own, requests, load, now):  # pragma: no cover
             count = min(_accepted(request, load, number), request.output - request.written)
         request.written += count
         request.stored += count
-        own.used += count * load.token
+        own.used += count * own.token
         number = request.next
     gap = own.each
     if not math.isnan(own.last):

@@ -61,28 +61,49 @@ class Served:
         return self.output_tokens / self.seconds
 
 
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An engine on its GPUs: the times of its steps, and its memory."""
+
+    model: StepModel
+    memory: MemoryUse
+
+    @property
+    def pool(self) -> float:
+        """Bytes of its cache. With data-parallel attention a sequence is cached by one GPU."""
+        return self.memory.pool * self.model.builder.parallel.ranks
+
+
 def serve(
-    model: StepModel, memory: MemoryUse, load: Load, pools: Disaggregation | None = None
+    model: StepModel,
+    memory: MemoryUse,
+    load: Load,
+    pools: Disaggregation | None = None,
+    prefill: Instance | None = None,
 ) -> Served:
-    """Simulate a load. Raises UsageError where not even one request fits the memory."""
-    state = _state(model, memory, load, pools)
-    while (why := run(state, model.grids)) != ENDED:
+    """Simulate a load. With `pools`, instances that prefill are like those that decode, or like
+    `prefill`. Raises UsageError where not even one request fits the memory."""
+    decode = Instance(model, memory)
+    prefill = prefill or decode
+    state = _state(decode, prefill, load, pools)
+    while (why := run(state, model.grids, prefill.model.grids)) != ENDED:
         if why == GROW:
             state = state._replace(gaps=np.concatenate([state.gaps, np.zeros_like(state.gaps)]))
         else:
-            model.fill()
+            pending = state.instances[int(state.client["pending"][0])]
+            (prefill if pending["profile"] else decode).model.fill()
     return _result(state)
 
 
 def _state(
-    model: StepModel, memory: MemoryUse, load: Load, pools: Disaggregation | None
+    decode: Instance, prefill: Instance, load: Load, pools: Disaggregation | None
 ) -> ServingState:
-    """Before the first event. With data-parallel attention, a sequence is cached by one of the
-    ranks."""
+    """Before the first event."""
     arrivals, prompts, outputs = load.drawn()
-    parallel, speculation = model.builder.parallel, model.speculation
-    ranks = parallel.tensor if parallel.attention_data else 1
-    state = empty_state(model.builder.engine, prompts.size, pools.instances if pools else 1)
+    speculation = decode.model.speculation
+    kinds = [decode] if prefill is decode else [decode, prefill]
+    engines = [kind.model.builder.engine for kind in kinds]
+    state = empty_state(engines, prompts.size, pools.instances if pools else 1)
     requests, instances = state.requests, state.instances
     requests["arrival"], requests["prompt"], requests["output"] = arrivals, prompts, outputs
     requests["hits"] = np.floor(load.prefix * prompts).astype(np.int64)
@@ -90,21 +111,24 @@ def _state(
     if speculation:
         random = np.random.default_rng([load.seed, 1])
         requests["acceptance"] = speculation.drawn(random, prompts.size)
-    _check(memory, ranks, requests)
+    _check(decode, requests, requests["need"] + requests["output"])
+    _check(prefill, requests, requests["need"])
 
-    instances["pool"] = memory.pool * ranks - memory.token * float(requests["hits"].max())
     entries = pools.prefill if pools else 1
     instances["prefills"], instances["decodes"] = 1, pools is None
     if pools:
         instances["prefills"][entries:], instances["decodes"][entries:] = 0, 1
+    for own, part in ((prefill, instances[:entries]), (decode, instances[entries:])):
+        hits = float(requests["hits"].max()) * own.memory.token
+        part["profile"] = int(own is not decode)
+        part["pool"] = own.pool - hits
+        part["token"], part["sequence"] = own.memory.token, own.memory.sequence
     for name, value in (
         ("concurrency", load.concurrency),
         ("drafted", speculation.tokens if speculation else 0),
         ("entries", entries),
         ("first_decoder", entries if pools else 0),
         ("seed", load.seed),
-        ("token", memory.token),
-        ("sequence", memory.sequence),
         ("setup", SETUP),
         ("bandwidth", pools.bandwidth if pools else math.inf),
     ):
@@ -112,14 +136,15 @@ def _state(
     return state
 
 
-def _check(memory: MemoryUse, ranks: int, requests: NDArray[np.void]) -> None:
-    needed = requests["need"] + requests["output"]
+def _check(instance: Instance, requests: NDArray[np.void], needed: NDArray[np.int64]) -> None:
+    """Raises UsageError where the `needed` tokens of a request do not fit."""
+    memory, pool = instance.memory, instance.pool
     number = int(needed.argmax())
-    if needed[number] * memory.token + memory.sequence > memory.pool * ranks:
+    if needed[number] * memory.token + memory.sequence > pool:
         tokens = int(requests["prompt"][number] + requests["output"][number])
         raise UsageError(
             f"a request of {tokens:,} tokens does not fit: the cache holds "
-            f"{max(0, int(memory.pool * ranks / max(1.0, memory.token))):,}"
+            f"{max(0, int(pool / max(1.0, memory.token))):,}"
         )
 
 
@@ -159,4 +184,4 @@ def _weighted(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Late
     return Latencies(float(np.average(values, weights=weights)), p50, p90, p99)
 
 
-__all__ = ["Disaggregation", "Latencies", "Load", "Served", "serve"]
+__all__ = ["Disaggregation", "Instance", "Latencies", "Load", "Served", "serve"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -28,12 +29,10 @@ _ENGINE: Final = _record(
     "wait_share reserve admission tokenise request host_step host_sequence launch gap",
 )
 """Fields of `Engine` that the simulation reads."""
-_LOAD: Final = _record(
-    "concurrency drafted entries first_decoder seed", "token sequence setup bandwidth"
-)
+_LOAD: Final = _record("concurrency drafted entries first_decoder seed", "setup bandwidth")
 """Requests at once of a closed loop, drafted tokens of a step, instances that requests go to and
-the first of those that decode, the seed of acceptance; bytes of a cached token and of a sequence;
-seconds and bytes per second of a cache that moves."""
+the first of those that decode, the seed of acceptance; seconds and bytes per second of a cache that
+moves."""
 _REQUEST: Final = _record(
     "prompt output hits need stored written chunk next previous",
     "arrival first end acceptance",
@@ -45,14 +44,17 @@ are in the cache, `written` tokens of the output exist, `chunk` tokens are compu
 _INSTANCE: Final = np.dtype(
     [(name, "i8", (4,)) for name in ("head", "tail", "count")]
     + _record(
-        "prefills decodes busy decoding chunks unseen postponed times steps most preemptions",
-        "pool used each last seconds prefill_seconds",
+        "profile prefills decodes busy decoding chunks unseen postponed times steps most "
+        "preemptions",
+        "token sequence pool used each last seconds prefill_seconds",
     ).descr
 )
-"""An engine: its queues; whether it prefills and decodes; whether the running sequences decode in
-this step, and the number of prompts with a chunk; decode steps since it looked for new requests and
-since prompts were left waiting for more of them; how many equal steps are advanced together, and
-the seconds of each. `last` is the end of the last decode step, NaN without one."""
+"""An engine: its queues; its row of `ServingState.engine`; whether it prefills and decodes; whether
+the running sequences decode in this step, and the number of prompts with a chunk; decode steps
+since it looked for new requests and since prompts were left waiting for more of them; how many
+equal steps are advanced together, and the seconds of each. `last` is the end of the last decode
+step, NaN without one. `token` and `sequence` are the bytes that a cached token and a sequence take
+of the `pool`."""
 _EVENT: Final = _record("order kind index", "time")
 _CLIENT: Final = _record("sent ended order events pending gaps scheduled", "server_free now")
 """`pending` is the instance whose next step is being chosen, -1 for none; `scheduled`: its content
@@ -60,7 +62,9 @@ is chosen and only its time is unknown. `gaps` is the number of rows of the arra
 
 
 class ServingState(NamedTuple):
-    """Arrays of records. `gaps` (f64[n, 2]) are times between tokens and how many had them."""
+    """Arrays of records. `engine` has a row, or with pools that of the instances that decode and
+    that of those that prefill. `gaps` (f64[n, 2]) are times between tokens and how many had them.
+    """
 
     engine: Array
     captures: Array
@@ -80,20 +84,22 @@ def engine_record(engine: Engine) -> tuple[Array, Array]:
     return found, np.array(engine.sizes, np.int64)
 
 
-def empty_state(engine: Engine, requests: int, instances: int) -> ServingState:
-    """The state before a run: no request is in a queue, no event is known."""
-    profile, captures = engine_record(engine)
-    engines = np.zeros(instances, _INSTANCE)
+def empty_state(engines: Sequence[Engine], requests: int, instances: int) -> ServingState:
+    """The state before a run: no request is in a queue, no event is known. Graphs of decode steps
+    are those of the first engine."""
+    profiles = np.concatenate([engine_record(engine)[0] for engine in engines])
+    _, captures = engine_record(engines[0])
+    records = np.zeros(instances, _INSTANCE)
     for name, value in (("head", NOTHING), ("tail", NOTHING), ("last", np.nan), ("times", 1)):
-        engines[name] = value
+        records[name] = value
     client = np.zeros(1, _CLIENT)
     client["pending"] = -1
     return ServingState(
-        profile,
+        profiles,
         captures,
         np.zeros(1, _LOAD),
         np.zeros(requests, _REQUEST),
-        engines,
+        records,
         np.zeros(requests + instances + 1, _EVENT),
         client,
         np.zeros((1024, 2)),

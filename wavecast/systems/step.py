@@ -15,7 +15,7 @@ import numpy as np
 
 from wavecast.arch import Device
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, ModelArchitecture
-from wavecast.systems.graph import Builder, Node, Step, head_nodes, layer_nodes
+from wavecast.systems.graph import Builder, Node, Step, head_nodes, layer_nodes, stage_nodes
 from wavecast.systems.pricing import Priced, Prices
 from wavecast.systems.serving_state import engine_record
 from wavecast.systems.speculation import Speculation
@@ -100,7 +100,8 @@ class StepModel:
             for form, (layer, count) in enumerate(self.builder.architecture.layers)
             for node in layer_nodes(self.builder, layer, step)
         ]
-        return found + [LayerKernel(self.prices.of(n), 1) for n in head_nodes(self.builder, step)]
+        around = (*stage_nodes(self.builder, step), *head_nodes(self.builder, step))
+        return found + [LayerKernel(self.prices.of(node), 1) for node in around]
 
     def time(self, step: Step) -> StepTime:
         """The time of a step, priced at its very sizes."""
@@ -190,7 +191,10 @@ class StepModel:
             cells.prefill[at[0], at[1], at[2]] = model._layers(step, attention=True)
 
     def _rows(self, rows: int) -> tuple[float, int]:
-        return self._layers(Step(decode=rows, context=1), attention=False)
+        step = Step(decode=rows, context=1)
+        seconds, kernels = self._layers(step, attention=False)
+        sent, count = self._sum((node, 1) for node in stage_nodes(self.builder, step))
+        return seconds + sent, kernels + count
 
     def _head(self, sequences: int) -> tuple[float, int]:
         return self._sum((node, 1) for node in head_nodes(self.builder, Step(decode=sequences)))

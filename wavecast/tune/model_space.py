@@ -43,6 +43,7 @@ def _doubling(most: int) -> tuple[str, ...]:
 
 DIMENSIONS: Final[Mapping[str, Callable[[System], tuple[str, ...]]]] = {
     "tp": lambda system: _doubling(system.gpus),
+    "pp": lambda system: _doubling(system.gpus),
     "dp": lambda system: _doubling(system.gpus),
     "ep": lambda system: _doubling(system.gpus),
     "dp-attention": lambda _: ("off", "on"),

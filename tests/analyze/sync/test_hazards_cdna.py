@@ -15,7 +15,9 @@ from wavecast.arch.cost import matrix_table
 from wavecast.isa import table
 
 MOST = 21
-ALL = ("gfx90a", "gfx942", "gfx950")
+MI100 = ("gfx908",)
+UNIFIED = ("gfx90a", "gfx942", "gfx950")
+ALL = MI100 + UNIFIED
 LATER = ("gfx942", "gfx950")
 
 
@@ -71,11 +73,16 @@ PAIRS = (
     (LATER, "v_cmpx_eq_u32_e64 s[0:1], v8, v9", "v_readlane_b32 s2, v1, 3", 4),
     (("gfx950",), "v_mov_b32_e32 v1, 0", "v_permlane32_swap_b32_e32 v1, v2", 2),
     (("gfx950",), "v_cmpx_eq_u32_e64 s[0:1], v8, v9", "v_permlane16_swap_b32_e32 v1, v2", 4),
-    (ALL, "v_dot2_f32_f16 v1, v2, v3, v4", "v_add_f32_e32 v5, 1.0, v1", 3),
-    (ALL, "v_dot2_f32_f16 v1, v2, v3, v4", "v_mov_b32_e32 v1, 0", 3),
-    (ALL, "v_dot2_f32_f16 v1, v2, v3, v4", "v_dot2_f32_f16 v1, v5, v6, v1", 0),
-    (ALL, "v_dot2_f32_f16 v1, v2, v3, v4", "v_dot2_f32_f16 v6, v1, v5, v6", 3),
-    (ALL, "v_dot2_f32_f16 v1, v2, v3, v4", "global_store_dword v0, v1, s[0:1]", 3),
+    (MI100, "v_dot2_f32_f16 v1, v2, v3, v4", "v_add_f32_e32 v5, 1.0, v1", 0),
+    (MI100, "v_accvgpr_write_b32 a0, v5", "v_accvgpr_read_b32 v6, a0", 3),
+    (MI100, "v_accvgpr_read_b32 v6, a0", "v_accvgpr_write_b32 a0, v5", 0),
+    (MI100, "v_accvgpr_read_b32 v6, a0", "global_store_dword v0, v6, s[0:1]", 2),
+    (MI100, "v_accvgpr_read_b32 v6, a0", "v_mov_b32_e32 v7, v6", 0),
+    (UNIFIED, "v_dot2_f32_f16 v1, v2, v3, v4", "v_add_f32_e32 v5, 1.0, v1", 3),
+    (UNIFIED, "v_dot2_f32_f16 v1, v2, v3, v4", "v_mov_b32_e32 v1, 0", 3),
+    (UNIFIED, "v_dot2_f32_f16 v1, v2, v3, v4", "v_dot2_f32_f16 v1, v5, v6, v1", 0),
+    (UNIFIED, "v_dot2_f32_f16 v1, v2, v3, v4", "v_dot2_f32_f16 v6, v1, v5, v6", 3),
+    (UNIFIED, "v_dot2_f32_f16 v1, v2, v3, v4", "global_store_dword v0, v1, s[0:1]", 3),
 )  # fmt: skip
 
 
@@ -155,7 +162,34 @@ def test_matrix_results(target: str, form: str, passes: int, xdl: bool, size: in
     assert gap(target, form.format(d=result, c=other), "v_mov_b32_e32 v80, 0") == over
 
 
-@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize(
+    ("form", "passes", "size"),
+    [
+        ("v_mfma_f32_4x4x1f32 {d}, {a}, v1, {c}", 2, 4),
+        ("v_mfma_f32_16x16x4f32 {d}, {a}, v1, {c}", 8, 4),
+        ("v_mfma_f32_32x32x2f32 {d}, {a}, v1, {c}", 16, 16),
+    ],
+)
+def test_separate_accumulation_registers(form: str, passes: int, size: int) -> None:
+    """The numbers are what llc-22 leaves between these pairs on gfx908."""
+    one, two = f"a[0:{size - 1}]", f"a[32:{31 + size}]"
+    producer = form.format(d=one, a="v0", c=one)
+    assert gap("gfx908", producer, "v_accvgpr_read_b32 v5, a0") == passes + 2
+    assert gap("gfx908", producer, "v_accvgpr_write_b32 a0, v5") == passes - 1
+    assert gap("gfx908", producer, producer) == 0
+    shifted = f"a[2:{1 + size}]"
+    assert gap("gfx908", producer, form.format(d=shifted, a="v0", c=shifted)) == 2
+    assert gap("gfx908", producer, form.format(d=two, a="a0", c=two)) == 4
+    late = form.format(d=one, a="v0", c=two)
+    assert gap("gfx908", late, "v_accvgpr_write_b32 a32, v5") == max(0, passes - 3)
+    assert gap("gfx908", "v_mov_b32_e32 v0, 0", producer) == 2
+    assert gap("gfx908", "v_accvgpr_write_b32 a0, v5", producer) == 1
+    copied = form.format(d=one, a="a40", c=one)
+    assert gap("gfx908", "v_accvgpr_write_b32 a40, v5", copied) == 3
+    assert gap("gfx908", "v_cmpx_eq_u32_e64 s[0:1], v8, v9", producer) == 4
+
+
+@pytest.mark.parametrize("target", UNIFIED)
 def test_double_precision(target: str) -> None:
     large = "v_mfma_f64_16x16x4_f64 {d}, v[16:17], v[18:19], {c}"
     small = "v_mfma_f64_4x4x4_4b_f64 {d}, v[16:17], v[18:19], {c}"
@@ -174,7 +208,7 @@ def test_double_precision(target: str) -> None:
     assert gap(target, one, "v_fma_f64 v[0:1], v[2:3], v[4:5], v[6:7]") == 2
 
 
-@pytest.mark.parametrize("target", ALL)
+@pytest.mark.parametrize("target", UNIFIED)
 def test_before_a_matrix_instruction(target: str) -> None:
     form = MATRIX[target][0][0].format(d="v[40:43]", c="v[40:43]")
     assert gap(target, "v_mov_b32_e32 v17, 0", form) == 2

@@ -151,3 +151,21 @@ def test_rdna3_keeps_no_copies_of_scalar_registers() -> None:
 def test_gfx1250_is_refused() -> None:
     with pytest.raises(MissingFact, match="gfx1250"):
         hazards(program(OTHER, "gfx1250"))
+
+
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        ((), 1),
+        (("s_nop 1",), 1),
+        (("s_nop 2",), 0),
+        (("v_mov_b32_e32 v9, 0",), 0),
+        (("s_waitcnt_vscnt null, 0x0",), 0),
+    ],
+)
+def test_the_mode_of_denormals_after_a_float_atomic(between: tuple[str, ...], found: int) -> None:
+    atomic = "global_atomic_fmax v0, v1, s[0:1]"
+    text = lines(atomic, *between, "s_denorm_mode 0x3")
+    assert len(hazards(program(text, "gfx1030"))) == found
+    plain = lines(atomic.replace("fmax", "add"), *between, "s_denorm_mode 0x3")
+    assert not hazards(program(plain, "gfx1030"))

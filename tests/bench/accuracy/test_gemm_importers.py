@@ -89,6 +89,7 @@ def test_tensile_names_say_the_tile():
     assert found.device == "rx7900xtx"
     op = product(found)
     assert (op.tile, op.splits, op.library) == ((64, 32, 32), 2, "tensile")
+    assert op.timing == "launch, client"
 
 
 def test_what_is_not_modelled_says_so():

@@ -19,6 +19,7 @@ ROW = {
     "gpu": "MI355X",
     "n_gpus": 8.0,
     "tp": 8.0,
+    "dp": 1.0,
     "ep": float("nan"),
     "framework": "ATOM-vLLM",
     "isl": 1024.0,
@@ -181,6 +182,41 @@ def test_speculation_and_pools() -> None:
     assert moved.op.op_class == "serving disaggregated ttft"
 
 
+def test_published_pools() -> None:
+    """Instances that decode divide attention, four at a time; one alone has its own sequences."""
+    row = {"model": "deepseek-r1-0528-fp4-v2", "precision": "fp4", "gpu": "GB200", "osl": 1024.0,
+           "framework": "dynamo-trt", "disagg": "true"}  # fmt: skip
+    (found, *_) = cases(**row, n_gpus=36.0, batch_or_concurrency=64.0)
+    how = found.op.deployment
+    assert str(how.disaggregation) == "1p4d (prefill TP4 EP4)"
+    assert (str(how.parallel), how.speculation) == ("TP8 EP8", None)
+    assert dict(how.settings) == {"sequences": 128, "memory_fraction": 0.9}
+    assert dict(how.disaggregation.settings) == {"batched_tokens": 4608, "sequences": 4}
+    (wide, *_) = cases(**row, n_gpus=36.0, batch_or_concurrency=512.0, spec_decoding="mtp")
+    how = wide.op.deployment
+    assert (str(how.parallel), how.speculation.tokens) == ("TP32 EP32 DP attention", 3)
+    assert dict(how.settings)["sequences"] == 16 * 32
+    (unknown, *_) = cases(**row, n_gpus=44.0, batch_or_concurrency=64.0)
+    assert unknown.reason == "disaggregated: the row does not say which of 44 GPUs prefill"
+    row |= {"disagg": "false", "framework": "trtllm"}
+    (whole, *_) = cases(**row, n_gpus=36.0, tp=36.0, batch_or_concurrency=64.0)
+    assert whole.reason == "the row states the GPUs of all pools as those of one instance"
+
+
+def test_tokens_that_take_longer_with_fewer_requests_are_not_of_one_deployment() -> None:
+    def reasons(*times: float) -> set[str]:
+        rows = [
+            {**ROW, "batch_or_concurrency": 4.0 * 2**at, "mean_tpot": time}
+            for at, time in enumerate(times)
+        ]
+        return {case.reason for case in Serving().cases(pd.DataFrame(rows))}
+
+    assert reasons(10.0, 9.0, 12.0) == {""}
+    assert reasons(10.0, 42.0, 20.0) == {
+        "tokens take longer with fewer requests at once: not one deployment"
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "model"),
     [
@@ -210,6 +246,10 @@ def test_an_unknown_model_is_named() -> None:
             "format of the weights",
         ),
         ({"source_repo": "dstackai/benchmarks (deepseek-r1-benchmark)"}, "early 2025"),
+        (
+            {"gpu": "B200", "framework": "trtllm", "dp": None},
+            "neither all parallelism nor the engine's limits",
+        ),
         ({"model": "Someone-7B"}, "unknown model"),
         ({"gpu": "MI999"}, "unknown device"),
         ({"framework": "mystery"}, "unknown engine"),

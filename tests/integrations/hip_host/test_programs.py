@@ -15,6 +15,7 @@ from wavecast.pipeline import hip_programs
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).parent / "features.hip"
+CUDA = Path(__file__).parents[2] / "compile" / "data" / "warps.cu"
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +150,14 @@ def test_a_trace_has_the_programs_launches(
     code, _, _ = ran(program, capfd, "racing", "--trace", str(tmp_path / "trace.json"))
     assert code == 0
     assert '"kernel": "_Z6racingPi"' in (tmp_path / "trace.json").read_text()
+
+
+def test_a_cuda_program_runs_on_an_amd_gpu(capfd: pytest.CaptureFixture[str]) -> None:
+    """It compares what its kernels compute with what CUDA defines."""
+    try:
+        find("gfx942", cuda=True)
+    except MissingTool as error:
+        pytest.skip(str(error))
+    with pytest.raises(SystemExit) as ended:
+        run_command(["run", str(CUDA), "--threads", "1"])
+    assert (ended.value.code, *capfd.readouterr()) == (0, "0 wrong, warps of 32\n", "")

@@ -121,6 +121,18 @@ def test_the_largest_micro_batch_fits_and_the_next_does_not(recompute) -> None:
     assert not training_memory(known, replace(setup, micro_batch=2 * size), device).fits
 
 
+def test_a_training_that_does_not_fit_names_what_does() -> None:
+    """The issue's own example: activations of 80 layers of 8,192 tokens take 168 GiB."""
+    machine = system("8xMI355X")
+    setup = TrainingSetup(gpus=8, batch=512, sequence=8192, sharding=3)
+    known = train("Llama-3.3-70B", machine, setup)
+    assert known.why_not.endswith("of mi355x; --recompute full fits")
+    assert train("Llama-3.3-70B", machine, replace(setup, recompute="selective")).why_not
+    assert train("Llama-3.3-70B", machine, replace(setup, recompute="full")).figures
+    hopeless = train("Llama-3.1-405B", system("8xRX7900XTX"), replace(setup, recompute="full"))
+    assert hopeless.why_not.endswith("of rx7900xtx")
+
+
 def test_overlap_hides_no_more_than_the_compute() -> None:
     setup = TrainingSetup(gpus=8, batch=8, sequence=2048, sharding=3)
     exposed = [

@@ -136,7 +136,9 @@ def _layout(launch: Launch) -> Mapping[str, int]:
 def _bank(launch: Launch) -> dict[int, int]:
     layout = _layout(launch)
     if not launch.kernarg and launch.code.parameters:
-        raise Unpredictable("the arguments of the launch are not known (run the script)")
+        raise Unpredictable(
+            "the arguments of the launch are not known (run the script, or give --arg)"
+        )
     found = {layout["block"] + 4 * n: size for n, size in enumerate(launch.block)}
     found[layout["stack"]] = STACK
     found |= {layout["grid"] + 4 * n: size for n, size in enumerate(launch.grid)}

@@ -112,7 +112,7 @@ class _Walk:
 
     def _clashes(self, decoded: Decoded) -> Iterator[_Clash]:
         own = self.flow.queues_of(decoded)
-        reads = _sources(decoded) if own else decoded.reads
+        reads = issue_sources(decoded) if own else decoded.reads
         for number, scores in enumerate(self.state.scores):
             queue = self.flow.queues[number]
             overwrites = 0 if queue.writes_in_order and number in own else decoded.writes
@@ -127,7 +127,7 @@ class _Walk:
                 read_late = decoded.writes & event.holds & open_
                 if read or written:
                     writer = self.flow.program.instructions[operation].decoded
-                    touched = _whole(decoded, writer, read | written)
+                    touched = shared_registers(decoded, writer, read | written)
                     read, written = read & touched, written & touched
                 if read:
                     yield _Clash(queue, operation, read, distance, "reads")
@@ -169,7 +169,7 @@ def wait_text(target: str, counter: str, value: int) -> str:
     return f"s_waitcnt {counter}({value})"
 
 
-def _sources(decoded: Decoded) -> int:
+def issue_sources(decoded: Decoded) -> int:
     """What a memory instruction reads when it issues.
 
     A load into half a register leaves the other half alone, which the table states as a read of
@@ -184,7 +184,7 @@ def _sources(decoded: Decoded) -> int:
     return decoded.reads & (~merged | (others & ~decoded.writes)) if merged else decoded.reads
 
 
-def _whole(user: Decoded, writer: Decoded, registers: int) -> int:
+def shared_registers(user: Decoded, writer: Decoded, registers: int) -> int:
     """`registers` without those of which the two use different 16-bit halves."""
     written = next(
         (_half(writer, *pair) for pair in _operands(writer) if pair[1].access is _READ_WRITE), ""
@@ -215,4 +215,4 @@ def _half(decoded: Decoded, operand: Operand, role: OperandRole) -> str:
     return "h" if decoded.opcode.memory_form.high else "l"
 
 
-__all__ = ["missing_waits", "wait_text"]
+__all__ = ["issue_sources", "missing_waits", "shared_registers", "wait_text"]

@@ -17,6 +17,7 @@ from wavecast.compile.codeobject import CodeObject, Launch, Parameter
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
+from wavecast.isa.targets import isa_target
 
 KERNARG_ADDRESS = 0x6B61_0000_0000
 """Where this model puts the kernel argument segment; any address no allocation has would do."""
@@ -64,6 +65,14 @@ def user_registers(descriptor: KernelDescriptor) -> UserRegisters:
     preloaded = tuple((first + index, position + index) for index in range(length))
     end = max(position + length, SGPR_BASE + directives.get("user_sgpr_count", 0))
     return UserRegisters(registers, preloaded, end)
+
+
+def work_item_registers(descriptor: KernelDescriptor, target: str) -> int:
+    """How many vector registers, from v0 on, have the coordinates of a work-item when a wave
+    starts: one where they are packed, else as many as the kernel asks for."""
+    if capabilities(isa_target(target)).packed_work_items:
+        return 1
+    return descriptor.directives.get("system_vgpr_workitem_id", 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +278,16 @@ class Inputs:
                 position += 1
 
     def _work_items(self, flat: np.ndarray, found: dict[int, Value]) -> None:
-        """Work-item ids share v0: x in bits 9:0, y in 19:10, z in 29:20 (gfx90a, gfx11 and on)."""
+        """Work-item ids share v0 (x in bits 9:0, y in 19:10, z in 29:20) or have a register each,
+        as many as the kernel asks for."""
         width, height = np.uint32(self.block[0]), np.uint32(self.block[1])
         x, rest = flat % width, flat // width
         y, z = rest % height, rest // height
-        found[VGPR_BASE] = x | y << np.uint32(10) | z << np.uint32(20)
+        if capabilities(self.code.target).packed_work_items:
+            found[VGPR_BASE] = x | y << np.uint32(10) | z << np.uint32(20)
+            return
+        wanted = work_item_registers(self.descriptor, self.code.target)
+        found.update(enumerate((x, y, z)[:wanted], VGPR_BASE))
 
 
 def _known_zeros(parameter: Parameter) -> int:

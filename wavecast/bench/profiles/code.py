@@ -32,7 +32,7 @@ from wavecast.compile.names import readable
 from wavecast.errors import InputError
 from wavecast.model.prediction import Prediction
 from wavecast.pipeline import ExplainOptions, Given, explain_launches, explain_path
-from wavecast.pipeline.code_launches import launches_of
+from wavecast.pipeline.code_launches import CodeLaunches
 from wavecast.pipeline.plan import Plan
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.selection import Selection
@@ -180,7 +180,8 @@ class _CodeFile:
 
     def _with(self, symbol: str, plan: Plan) -> tuple[Explanation | None, str]:
         codes = [code for code in self._codes if code.kernel == symbol]
-        stated = launches_of(codes, plan, self._device)
+        stated = CodeLaunches()
+        stated.add(codes, plan, self._device)
         made, failed = explain_launches(
             stated.launches, Selection((self._device,), ()), Given(), profile_of=stated.profile_of
         )

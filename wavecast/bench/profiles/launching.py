@@ -1,11 +1,12 @@
 """What launches cost: time in the launching call, time until the kernel starts, kernels that are
-shorter than the call that launched them."""
+shorter than the call that launched them; and the launches that wait in a queue."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wavecast.bench.profiles.profile import NONE, Profile
 
@@ -45,4 +46,49 @@ def launch_costs(profile: Profile, device: int) -> LaunchCosts | None:
     return LaunchCosts(len(kernels), *medians, int(short.sum()))
 
 
-__all__ = ["LaunchCosts", "launch_costs"]
+@dataclass(frozen=True, slots=True)
+class QueueLength:
+    """Launches of a stream whose call has begun and whose kernel has not started: the mean over the
+    time from the first call to the last start, the most at a time, and the share of that time in
+    which there are none: the host is what the stream waits for. A graph is one launch."""
+
+    stream: int
+    launches: int
+    mean: float
+    longest: int
+    empty: float
+
+
+def queue_lengths(profile: Profile, device: int) -> list[QueueLength]:
+    """Of every stream of a device that has launches with calls in the file, by number."""
+    launches, calls = profile.launches, profile.calls
+    given, first = np.unique(np.asarray(calls.correlation, dtype=np.int64), return_index=True)
+    called = np.asarray(calls.start, dtype=np.int64)[first]
+    correlation = np.asarray(launches.correlation, dtype=np.int64)
+    stream = np.asarray(launches.stream, dtype=np.int64)
+    start = np.asarray(launches.start, dtype=np.int64)
+    mine = np.asarray(launches.device, dtype=np.int64) == device
+    mine &= (correlation != NONE) & np.isin(correlation, given)
+    found = []
+    for number in np.unique(stream[mine]).tolist():
+        rows = np.flatnonzero(mine & (stream == number))
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        keys, index = np.unique(correlation[rows], return_index=True)
+        starts, begins = start[rows[index]], called[np.searchsorted(given, keys)]
+        found.append(_queue(number, begins, np.maximum(starts, begins)))
+    return found
+
+
+def _queue(stream: int, begins: NDArray[np.int64], starts: NDArray[np.int64]) -> QueueLength:
+    times = np.concatenate([begins, starts])
+    changes = np.repeat(np.array([1, -1]), len(begins))
+    order = np.lexsort((changes, times))
+    times, length = times[order], np.cumsum(changes[order])
+    spans = np.diff(times)
+    whole = int(times[-1] - times[0])
+    mean = float((spans * length[:-1]).sum() / whole) if whole else 0.0
+    empty = float(spans[length[:-1] == 0].sum() / whole) if whole else 0.0
+    return QueueLength(stream, len(begins), mean, int(length.max()), empty)
+
+
+__all__ = ["LaunchCosts", "QueueLength", "launch_costs", "queue_lengths"]

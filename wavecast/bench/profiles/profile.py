@@ -104,6 +104,17 @@ class ThreadTrace:
     clock: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CollectiveMessage:
+    """What a launch of a collective communicates: `operation` (`allreduce`), the bytes of its input
+    and output on one rank, and the ranks of its group (0: not in the file)."""
+
+    operation: str
+    input_bytes: int
+    output_bytes: int
+    ranks: int = 0
+
+
 class Names(Generic[Value]):
     """Numbers for values that repeat."""
 
@@ -180,9 +191,31 @@ class Activities:
 
 
 @dataclass(slots=True)
+class Copies(Activities):
+    """Copies and fills with the bytes of each; NONE where the file does not have them."""
+
+    size: array[int] = field(default_factory=_column)
+
+    def add(
+        self,
+        info: int,
+        device: int,
+        stream: int,
+        start: int,
+        duration: int,
+        correlation: int = NONE,
+        size: int = NONE,
+    ) -> None:
+        """Append a copy. Raises ValueError as for other activities."""
+        Activities.add(self, info, device, stream, start, duration, correlation)
+        self.size.append(size if 0 <= size < _LATEST else NONE)
+
+
+@dataclass(slots=True)
 class HostCalls:
-    """What threads of the host did, in columns: operators (`info` numbers `Profile.op_infos`), or
-    calls of the runtime and the driver (`info` numbers `Profile.call_names`)."""
+    """What threads of the host did, in columns: operators (`info` numbers `Profile.op_infos`),
+    calls of the runtime and the driver (`info` numbers `Profile.call_names`), or annotations of the
+    program (`info` numbers `Profile.annotation_names`)."""
 
     info: array[int] = field(default_factory=_column)
     thread: array[int] = field(default_factory=_column)
@@ -221,26 +254,36 @@ class HostCalls:
 
 @dataclass(slots=True)
 class Profile:
-    """A run on some devices. `traces` has thread traces by number of the kernel, `operations` what
-    operators compute that PyTorch does not have, by number of `op_infos`. `notes` say what the file
-    lacks, `damaged` counts the records that cannot be read and are left out."""
+    """A run on some devices.
+
+    `messages` has what collectives communicate by number of the launch, `annotations` the ranges
+    that the program named (`record_function`), `traces` thread traces by number of the kernel,
+    `operations` what operators compute that PyTorch does not have, by number of `op_infos`.
+    `notes` say what the file lacks, `damaged` counts the records that cannot be read and are left
+    out. Without `timeline`, the file has sums: times of launches are means, and their starts and
+    order are made up.
+    """
 
     tool: str
     devices: dict[int, ProfiledDevice] = field(default_factory=dict)
     kernels: Names[ProfiledKernel] = field(default_factory=Names)
     launches: Activities = field(default_factory=Activities)
     copy_names: Names[str] = field(default_factory=Names)
-    copies: Activities = field(default_factory=Activities)
+    copies: Copies = field(default_factory=Copies)
+    messages: dict[int, CollectiveMessage] = field(default_factory=dict)
     op_infos: Names[ProfiledOp] = field(default_factory=Names)
     ops: HostCalls = field(default_factory=HostCalls)
     call_names: Names[str] = field(default_factory=Names)
     calls: HostCalls = field(default_factory=HostCalls)
     modules: Names[str] = field(default_factory=Names)
     module_calls: HostCalls = field(default_factory=HostCalls)
+    annotation_names: Names[str] = field(default_factory=Names)
+    annotations: HostCalls = field(default_factory=HostCalls)
     counters: dict[int, dict[str, float]] = field(default_factory=dict)
     traces: dict[int, ThreadTrace] = field(default_factory=dict)
     operations: dict[int, tuple[Op, ...]] = field(default_factory=dict)
     rank: int = 0
+    timeline: bool = True
     notes: list[str] = field(default_factory=list)
     damaged: int = 0
 
@@ -248,6 +291,8 @@ class Profile:
 __all__ = [
     "NONE",
     "Activities",
+    "CollectiveMessage",
+    "Copies",
     "HostCalls",
     "Names",
     "Profile",

@@ -120,6 +120,31 @@ def _grouped(profile: Profile, key: Callable[[int], Key]) -> dict[Key, TimeShare
     return dict(sorted(found.items(), key=lambda item: -item[1].nanoseconds))
 
 
+@dataclass(frozen=True, slots=True)
+class KernelVariation:
+    """The shortest and the longest launch of a kernel, and the standard deviation of all: in
+    nanoseconds."""
+
+    shortest: int
+    longest: int
+    deviation: float
+
+
+def variations(profile: Profile) -> dict[int, KernelVariation]:
+    """By number of the kernel, of those with launches in the file; empty where times are means."""
+    if not len(profile.launches) or not profile.timeline:
+        return {}
+    info = np.asarray(profile.launches.info, dtype=np.int64)
+    duration = np.asarray(profile.launches.duration, dtype=np.int64)
+    order = np.argsort(info, kind="stable")
+    numbers, first = np.unique(info[order], return_index=True)
+    parts = np.split(duration[order], first[1:])
+    return {
+        number: KernelVariation(int(part.min()), int(part.max()), float(part.std()))
+        for number, part in zip(numbers.tolist(), parts, strict=True)
+    }
+
+
 Intervals = NDArray[np.int64]
 
 
@@ -229,10 +254,12 @@ def _idle(
 
 __all__ = [
     "DeviceSummary",
+    "KernelVariation",
     "ProfileSummary",
     "TimeShare",
     "module_of",
     "summarise",
     "union",
+    "variations",
     "waits_for_device",
 ]

@@ -4,14 +4,15 @@ A wave acquires the releases of what it has loaded atomically, once it has waite
 invalidating its caches. A barrier joins what the waves of a workgroup know. A wave that polls one
 dword makes an event only where its releases have changed.
 
-The only module that changes release sequences, the versions in `tracked` and what workgroups know.
-It decides no order of two accesses. Callers have the launch's lock (`launch_clocks.py`).
+The only module that changes release sequences, their versions and what workgroups know. It decides
+no order of two accesses. Callers have the lock (`launch_clocks.py`).
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -34,8 +35,8 @@ from wavecast.emulate.check.clocks import (
     WRITTEN,
     Clock,
     Observation,
+    Observed,
     Release,
-    ReleaseSequence,
     ResidentClock,
     WriteBack,
     join,
@@ -51,6 +52,7 @@ from wavecast.emulate.check.counters import (
     WAVES,
     streams,
 )
+from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.lower import state
 from wavecast.isa.targets import isa_target
 
@@ -59,21 +61,33 @@ _EVERYTHING: Final = _NUMBERS
 _VISIBLE: Final = WAVES * STREAMS
 
 
-class ClockEvents:
-    """The releases of one launch. `tracked` are the ranges that are observed: first and end
-    address, and a word per dword (uint32) that is not 0 where it has releases. `sequences` are the
-    release sequences by address of the dword."""
+def _nothing(launch: int) -> bool:
+    del launch
+    return False
 
-    def __init__(
-        self, target: str, waves: int, tracked: Sequence[tuple[int, int, np.ndarray]]
-    ) -> None:
-        self.waves = waves
+
+@dataclass(frozen=True, slots=True)
+class ClockLaunch:
+    """A launch among those of a node: its `number` (0: launches are not compared), that of its
+    first workgroup, which instructions are of `system` scope, and which launches `ended` before."""
+
+    number: int = 0
+    gpu: int = 0
+    first: int = 0
+    system: frozenset[int] = frozenset()
+    ended: Callable[[int], bool] = _nothing
+
+
+class ClockEvents:
+    """The releases of one `launch`, in a `memory` that others may share."""
+
+    def __init__(self, target: str, waves: int, memory: ReleaseMemory, launch: ClockLaunch) -> None:
+        self.waves, self.memory, self.launch = waves, memory, launch
         known = set(streams(target).values())
         self.store_stream = STORE if STORE in known else LOAD
-        self.writes_back = bool(capabilities(isa_target(target)).agent_write_back)
-        self.tracked = tracked
-        self.sequences: dict[int, ReleaseSequence] = {}
-        self._version = 0
+        able = capabilities(isa_target(target))
+        self.writes_back = bool(able.agent_write_back)
+        self.writes_back_far = bool(able.system_write_back)
 
     def record(
         self, thread: ResidentClock, what: int, addresses: int, lanes: int, number: int
@@ -84,9 +98,9 @@ class ClockEvents:
         event, instruction = what & 0xFF, what >> 8
         self.catch_up(thread)
         if event == ACQUIRE:
-            self._acquire(thread)
+            self._acquire(thread, system=self._is_system(instruction))
         elif event == WRITE_BACK:
-            self._write_back(thread)
+            self._write_back(thread, system=self._is_system(instruction))
         else:
             table = (ctypes.c_uint64 * 64).from_address(addresses)
             dwords = {table[lane] & ~3 for lane in range(64) if lanes >> lane & 1}
@@ -109,7 +123,7 @@ class ClockEvents:
         if len(dwords) != 1:
             return
         (address,) = dwords
-        slot = self._slot(address)
+        slot = self.memory.slot(address)
         if slot is not None:
             versions, index = slot
             thread.words[KEY + wave] = versions.ctypes.data + 4 * index
@@ -129,9 +143,10 @@ class ClockEvents:
             address = thread.group.key[wave]
             pending = thread.group.pending.setdefault(wave, {})
             before = pending.get(address)
-            released = self._released(address) if before is None else before.released
+            system = self._is_system(thread.group.observed[address])
+            released = self._released(address, system) if before is None else before.released
             phase = int(thread.context[state.PHASE])
-            pending[address] = Observation(phase, number, released)
+            pending[address] = Observation(phase, number, released, system)
             self._keep(thread, {address})
 
     def _sweep(self, thread: ResidentClock) -> None:
@@ -144,22 +159,17 @@ class ClockEvents:
         for pending in group.pending.values():
             for address, observation in list(pending.items()):
                 if observation.phase < phase:
-                    group.seen = join(group.seen, self._observed(address, observation))
+                    group.seen = group.seen.joined(self._observed(address, observation))
                     group.before.add(address)
                     del pending[address]
         for entry in list(group.write_backs):
             if self._done(thread, entry.wave, entry.phase == phase) >= entry.number:
-                when, before = group.written.get(entry.wave, (entry.phase, entry.covered))
-                group.written[entry.wave] = (
-                    max(when, entry.phase),
-                    np.maximum(before, entry.covered),
-                )
+                group.written.add(entry)
+                if entry.system:
+                    group.written_far.add(entry)
                 group.write_backs.remove(entry)
-        for wave, (when, covered) in list(group.written.items()):
-            if when < phase:
-                before = group.shared_written
-                group.shared_written = covered if before is None else np.maximum(before, covered)
-                del group.written[wave]
+        group.written.sweep(phase)
+        group.written_far.sweep(phase)
 
     def _done(self, thread: ResidentClock, wave: int, now: bool) -> int:
         """Number of the last write-back of a wave that is done: now, or at the last barrier."""
@@ -180,7 +190,7 @@ class ClockEvents:
         fresh = group.fresh.get(wave)
         return group.shared if fresh is None else join(group.shared, fresh[1])
 
-    def observable(self, thread: ResidentClock) -> Clock:
+    def observable(self, thread: ResidentClock) -> Observed:
         """What the wave at hand has observed and waited for, and what others had before the last
         barrier."""
         group, wave = thread.group, int(thread.context[state.WAVE])
@@ -188,35 +198,48 @@ class ClockEvents:
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
         for address, observation in group.pending.get(wave, {}).items():
             if observation.number <= done:
-                found = join(found, self._observed(address, observation))
+                found = found.joined(self._observed(address, observation))
         return found
 
-    def _observed(self, address: int, observation: Observation) -> Clock:
+    def _observed(self, address: int, observation: Observation) -> Observed:
         """What a load may have read: events come before their loads, so that another host thread
         may have released in between."""
-        return join(observation.released, self._released(address))
+        return observation.released.joined(self._released(address, observation.system))
 
-    def _released(self, address: int) -> Clock:
-        """The releases of a dword that no plain store has ended."""
-        slot = self._slot(address)
+    def _released(self, address: int, system: bool) -> Observed:
+        """The releases of a dword that no plain store has ended, as a load of agent or `system`
+        scope observes them."""
+        slot = self.memory.slot(address)
         if slot is None or not slot[0][slot[1]]:
-            return {}
-        return self.sequences[address].joined()
+            return _UNOBSERVED
+        sequence, gpu = self.memory.sequences[address], self.launch.gpu
+        near = sequence.joined(gpu, system=False)
+        if not self.launch.number or not system:
+            return Observed(near, near)
+        return Observed(near, sequence.joined(gpu, system=True))
 
-    def _acquire(self, thread: ResidentClock) -> None:
+    def _is_system(self, instruction: int) -> bool:
+        return instruction in self.launch.system
+
+    def _acquire(self, thread: ResidentClock, *, system: bool) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
-        known = self.known(thread)
-        clock = join(known, self.observable(thread))
+        known, observed = self.known(thread), self.observable(thread)
+        clock = join(known, observed.near)
+        if system:
+            clock = join(clock, observed.far)
         if clock is not known:
             thread.words[CLEAN + wave] = 0
         group.fresh[wave] = int(thread.context[state.PHASE]), clock
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
         pending = group.pending.get(wave, {})
-        group.acquired |= group.before
-        group.acquired |= {at for at, observation in pending.items() if observation.number <= done}
+        behind = {at for at, observation in pending.items() if observation.number <= done}
+        group.acquired |= group.before | behind
+        if system:
+            group.acquired_far |= group.before | behind
         outstanding = any(observation.number > done for observation in pending.values())
         others = any(found for author, found in group.pending.items() if author != wave)
-        settled = not outstanding and not others
+        narrow = self.launch.number and not system
+        settled = not outstanding and not others and not narrow
         thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
 
     def _observe(
@@ -225,13 +248,14 @@ class ClockEvents:
         group, wave = thread.group, int(thread.context[state.WAVE])
         phase = int(thread.context[state.PHASE])
         pending = group.pending.setdefault(wave, {})
+        system = self._is_system(instruction)
         for address in dwords:
-            self.sequences.setdefault(address, ReleaseSequence())
-            pending[address] = Observation(phase, number, self._released(address))
+            self.memory.sequence(address)
+            pending[address] = Observation(phase, number, self._released(address, system), system)
             group.observed[address] = instruction
         thread.words[OBSERVED] += np.uint64(1)
 
-    def _write_back(self, thread: ResidentClock) -> None:
+    def _write_back(self, thread: ResidentClock, *, system: bool) -> None:
         wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
         stream = self.store_stream
         covered = np.array(
@@ -240,7 +264,7 @@ class ClockEvents:
         )
         issued = int(thread.progress[ISSUED + wave * STREAMS + stream])
         covered[wave] = issued
-        thread.group.write_backs.append(WriteBack(phase, wave, issued, covered))
+        thread.group.write_backs.append(WriteBack(phase, wave, issued, covered, system))
 
     def _release(self, thread: ResidentClock, instruction: int, number: int) -> Release:
         """What the wave at hand releases: its own accesses that are done, and those of others that
@@ -262,37 +286,43 @@ class ClockEvents:
                 loads = self._visible(thread, other, LOAD + ORDERED)
                 stores = self._visible(thread, other, store + ORDERED)
             rows[other] = loads, stores, stores
+        far = rows if not self.launch.number else self._far(thread, rows)
         if self.writes_back:
-            covered = np.zeros(self.waves, np.uint32)
-            for found in (group.shared_written, group.written.get(wave, (0, None))[1]):
-                if found is not None:
-                    covered = np.maximum(covered, found)
-            rows[:, WRITTEN] = np.minimum(covered, rows[:, STORED])
-        known = self.known(thread)
-        return Release(group.number, wave, instruction, number, known, rows, issued)
+            written = group.written.covered(wave, self.waves)
+            rows[:, WRITTEN] = np.minimum(written, rows[:, STORED])
+        return Release(
+            group.number, wave, instruction, number, self.known(thread), rows, issued, far,
+            self.launch.gpu, self.launch.number, self._is_system(instruction),
+        )  # fmt: skip
+
+    def _far(self, thread: ResidentClock, rows: np.ndarray) -> np.ndarray:
+        """What of `rows` other GPUs get: of other waves what these have waited for, as a barrier
+        may not wait for stores on their way to other GPUs."""
+        group, wave, store = thread.group, int(thread.context[state.WAVE]), self.store_stream
+        far = rows.copy()
+        for other in range(self.waves):
+            if other != wave:
+                stores = self._visible(thread, other, store)
+                far[other] = self._visible(thread, other, LOAD), stores, stores
+        if self.writes_back_far:
+            written = group.written_far.covered(wave, self.waves)
+            far[:, WRITTEN] = np.minimum(written, far[:, STORED])
+        return far
 
     def _store(self, address: int, release: Release, *, update: bool) -> None:
-        found = self._slot(address)
+        found = self.memory.slot(address)
         if found is None:
             return
         versions, index = found
-        location = self.sequences.setdefault(address, ReleaseSequence())
+        sequence = self.memory.sequence(address)
         if not update or not versions[index]:  # the first one, or behind a plain store
-            location.clock, location.waiting, location.last = {}, [], {}
-        waiting = location.waiting
-        if waiting and (waiting[-1].group, waiting[-1].wave) == (release.group, release.wave):
-            waiting.pop()
-        waiting.append(release)
-        location.last[release.group] = release
-        self._version = self._version % 0xFFFFFFFF + 1
-        versions[index] = self._version
-
-    def _slot(self, address: int) -> tuple[np.ndarray, int] | None:
-        """Where native code sees that a dword has releases."""
-        for first, end, versions in self.tracked:
-            if first <= address < end:
-                return versions, (address - first) // 4
-        return None
+            sequence.clear()
+        if release.launch and release.system:
+            sequence.drop(self.launch.ended)
+        sequence.add(release)
+        self.memory.renew(versions, index)
 
 
-__all__ = ["ClockEvents"]
+_UNOBSERVED: Final = Observed()
+
+__all__ = ["ClockEvents", "ClockLaunch"]

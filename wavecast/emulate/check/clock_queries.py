@@ -7,12 +7,18 @@ Callers have the launch's lock (`launch_clocks.py`).
 
 from __future__ import annotations
 
+from typing import Protocol
+
+import numpy as np
+
 from wavecast.emulate.check.atomicity import ATOMIC, Atomicity
 from wavecast.emulate.check.clock_events import ClockEvents
 from wavecast.emulate.check.clocks import (
+    BEHIND,
     LOADED,
     ROWS,
     ROWS_OF,
+    SLOTS,
     STORED,
     Clock,
     Release,
@@ -26,14 +32,27 @@ from wavecast.emulate.check.records import MemoryRecord
 from wavecast.emulate.lower import state
 
 
+class LaunchHistory(Protocol):
+    """What launches that run at once know of others (`gpu_order.py`)."""
+
+    def ended(self, launch: int, clock: Clock, other: int) -> bool:
+        """Whether a launch ended before a wave of `launch` with a clock continues."""
+        ...
+
+    def rows(self, launch: int, clock: Clock, record: MemoryRecord) -> np.ndarray | None:
+        """The rows of the workgroup of a record that such a wave knows from what its launch, or
+        those in its clock, knew when they started."""
+        ...
+
+
 class ClockQueries:
     """Queries of one launch. `unordered` says what was missing at the first conflict of each pair
-    of instructions: (of the access, of the record). Programs that cannot order workgroups ask
-    nothing."""
+    of instructions: (of the access, of the record), and the launch of the record. Programs that
+    cannot order workgroups ask nothing. `history` knows other launches, where there are any."""
 
-    def __init__(self, events: ClockEvents) -> None:
-        self.events = events
-        self.unordered: dict[tuple[int, int], Unordered] = {}
+    def __init__(self, events: ClockEvents, history: LaunchHistory | None = None) -> None:
+        self.events, self.history = events, history
+        self.unordered: dict[tuple[int, int, int], Unordered] = {}
 
     def races(self, thread: ResidentClock, record: MemoryRecord, access: int, address: int) -> int:
         """1 where the access at hand, packed in `access` by `order.py`, is not ordered behind a
@@ -42,48 +61,88 @@ class ClockQueries:
         mine, instruction = Atomicity(access >> 2 & 7), access >> 8
         self.events.catch_up(thread)
         known = self.events.known(thread)
-        if record.group is None:
+        foreign = self.history is not None and record.launch != self.events.launch.number
+        if foreign and self._behind(thread, known, record, stored):
+            return 0
+        if record.group is None and not foreign:
             return int(not known)
-        wave = int(thread.context[state.WAVE])
-        if _reaches(known, record, stored):
-            rows = known[record.group]
-            thread.group.kept[wave] = rows
-            thread.words[ROWS_OF + wave] = record.group + 1
-            thread.words[ROWS + wave] = rows.ctypes.data
+        if record.group is not None and _reaches(known, record, stored):
+            self._keep(thread, record, known[record.group])
             return 0
         # atomic accesses of one dword are in one order without an acquire
         coherent = mine in ATOMIC if loads else record.atomicity in ATOMIC
-        if coherent and _reaches(self.events.observable(thread), record, stored):
+        if coherent and _reaches(self.events.observable(thread).far, record, stored):
             return 0
         if self._synchronised(thread.group, record, address & ~3, coherent=coherent):
             return 0
-        key = instruction, record.instruction
+        key = instruction, record.instruction, record.launch
         if key not in self.unordered:
             self.unordered[key] = self._explain(thread, record, stored)
         return 1
+
+    def _behind(
+        self, thread: ResidentClock, known: Clock, record: MemoryRecord, stored: bool
+    ) -> bool:
+        """Whether the launch of a record ended before, or another launch that the wave at hand is
+        behind knew the record's workgroup."""
+        history, launch = self.history, self.events.launch.number
+        assert history is not None
+        if history.ended(launch, known, record.launch):
+            wave = int(thread.context[state.WAVE])
+            thread.words[BEHIND + wave * SLOTS + record.launch % SLOTS] = record.launch
+            return True
+        rows = history.rows(launch, known, record)
+        if record.group is None:
+            return rows is not None
+        if rows is None or rows[record.wave, column(record, stored=stored)] < record.number:
+            return False
+        self._keep(thread, record, rows)
+        return True
+
+    def _keep(self, thread: ResidentClock, record: MemoryRecord, rows: np.ndarray) -> None:
+        """Let native code see the rows of a record's workgroup."""
+        assert record.group is not None
+        at = int(thread.context[state.WAVE]) * SLOTS + record.launch % SLOTS
+        thread.group.kept[at] = rows
+        thread.words[ROWS_OF + at] = record.group + 1
+        thread.words[ROWS + at] = rows.ctypes.data
 
     def _synchronised(
         self, group: WorkgroupClock, record: MemoryRecord, address: int, *, coherent: bool
     ) -> bool:
         """Whether a record is of the store that released, or one before, at the same address."""
-        known = group.observed if coherent else group.acquired
-        if record.atomicity not in ATOMIC or record.group is None or address not in known:
+        if record.atomicity not in ATOMIC or record.group is None:
             return False
-        release = self.events.sequences[address].last.get(record.group)
-        return (
-            release is not None and release.wave == record.wave and release.number >= record.number
-        )
+        release = self.events.memory.sequence(address).last.get(record.group)
+        if release is None or release.wave != record.wave or release.number < record.number:
+            return False
+        if coherent:
+            return address in group.observed
+        if release.gpu == self.events.launch.gpu:
+            return address in group.acquired
+        return release.system and address in group.acquired_far
 
     def _explain(self, thread: ResidentClock, record: MemoryRecord, stored: bool) -> Unordered:
         """Why a record of another workgroup is not ordered: by the releases of that workgroup that
         this one has observed."""
-        assert record.group is not None
         best = Unordered(Lack.NOTHING_SHARED)
+        if record.group is None:
+            return best
+        launch = self.events.launch
         for address, observer in thread.group.observed.items():
-            release = self.events.sequences[address].last.get(record.group)
-            if release is not None:
-                found = Unordered(_lack(release, record, stored), release.instruction, observer)
-                best = max(best, found, key=lambda item: item.lack)
+            release = self.events.memory.sequence(address).last.get(record.group)
+            if release is None:
+                continue
+            lack = _lack(release, record, stored, launch.gpu)
+            if release.gpu != launch.gpu and lack > Lack.BARRIER:
+                if not release.system:
+                    lack = Lack.RELEASE_SCOPE
+                elif observer not in launch.system:
+                    lack = Lack.OBSERVER_SCOPE
+                elif lack is Lack.ACQUIRE and address in thread.group.acquired:
+                    lack = Lack.ACQUIRE_SCOPE
+            found = Unordered(lack, release.instruction, observer)
+            best = max(best, found, key=lambda item: item.lack)
         return best
 
 
@@ -92,18 +151,20 @@ def _reaches(clock: Clock, record: MemoryRecord, stored: bool) -> bool:
     return rows is not None and rows[record.wave, column(record, stored=stored)] >= record.number
 
 
-def _lack(release: Release, record: MemoryRecord, stored: bool) -> Lack:
-    """Why a release that was observed does not order a record of its workgroup."""
-    row, issued = release.rows[record.wave], release.issued[record.wave]
+def _lack(release: Release, record: MemoryRecord, stored: bool, gpu: int) -> Lack:
+    """Why a release that a GPU has observed does not order a record of its workgroup."""
+    row, issued = release.rows_for(gpu)[record.wave], release.issued[record.wave]
     number = record.number
     if number > issued[int(record.stream == STORE)]:  # of two waves either may be the first
         return Lack.LATER if record.wave == release.wave else Lack.BARRIER
     if row[column(record, stored=stored)] >= number:
         return Lack.ACQUIRE
     done = row[STORED if stored else LOADED] >= number
+    if record.wave != release.wave and not done and gpu != release.gpu:
+        return Lack.OTHER_WAVE if release.rows[record.wave, STORED] >= number else Lack.BARRIER
     if record.wave != release.wave and not done:
         return Lack.BARRIER
     return Lack.WRITE_BACK if stored and done else Lack.WAIT
 
 
-__all__ = ["ClockQueries"]
+__all__ = ["ClockQueries", "LaunchHistory"]

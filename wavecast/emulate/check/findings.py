@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wavecast.compile.array_accesses import UNLIMITED
 from wavecast.compile.codeobject import Launch
+from wavecast.emulate.check.gpu_order import CheckedLaunch
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.private_loads import private_load
@@ -31,6 +32,9 @@ _RACES = {
     Kind.SAME_VALUE: "workgroup",
 }
 
+_BETWEEN = frozenset({Kind.WORKGROUP_RACE, Kind.SAME_VALUE})
+_OF_GLOBAL = frozenset({*_BETWEEN, Kind.GLOBAL_RACE, Kind.UNINITIALISED_GLOBAL, Kind.OUT_OF_BOUNDS})
+
 _LARGEST_LDS = 1 << 20
 """Bytes: below it an address is an offset in LDS."""
 
@@ -53,69 +57,95 @@ class Sources:
     arrays: Mapping[int, tuple[AddressInterval, ...]]
 
 
-def reports(
-    kernel: Kernel,
-    launch: Launch,
-    owners: Owners,
-    known: Sources,
-    records: Sequence[CheckRecord],
-    missing: Mapping[tuple[int, int], str],
-) -> list[Report]:
-    """The reports of one launch, by instruction. `known` is what addresses come from;
-    `missing` says for two instructions what would order them."""
-    return [_report(kernel, launch, owners, known, record, missing) for record in records]
+@dataclass(frozen=True, slots=True)
+class LaunchFindings:
+    """The records of one launch as reports. `known` is what addresses come from. Of several GPUs,
+    `checked` is the launch among all, and `others` finds the one with a number."""
 
+    kernel: Kernel
+    launch: Launch
+    owners: Owners
+    known: Sources
+    checked: CheckedLaunch | None = None
+    others: Callable[[int], CheckedLaunch] | None = None
+    memory: Callable[[int], str] | None = None
 
-def _report(
-    kernel: Kernel,
-    launch: Launch,
-    owners: Owners,
-    known: Sources,
-    record: CheckRecord,
-    missing: Mapping[tuple[int, int], str],
-) -> Report:
-    program = kernel.program
-    instruction = program.instructions[record.instruction]
-    other = program.instructions[record.other - 1] if record.other else None
-    kind = record.kind
-    if kind is Kind.UNINITIALISED_REGISTER:
-        loaded = private_load(kernel, record.instruction, record.detail)
-        if loaded is not None:
-            kind, other = Kind.UNINITIALISED_PRIVATE, program.instructions[loaded]
-    message = _message(instruction, launch, owners, known, replace(record, kind=kind))
-    if record.kind is Kind.WORKGROUP_RACE and other is not None:
-        lack = missing.get((instruction.index, other.index))
-        message += f": {lack}" if lack else ""
-    lanes = tuple(lane for lane in range(64) if record.lanes >> lane & 1)
-    return Report(
-        kind=kind,
-        kernel=program.name,
-        target=program.target,
-        message=message,
-        instruction=instruction.index,
-        text=instruction.decoded.text,
-        location=instruction.location,
-        workgroup=launch.workgroup(record.workgroup),
-        wave=record.wave,
-        lanes=lanes,
-        addresses=(record.address,),
-        other=other.index if other is not None else None,
-        other_text=other.decoded.text if other is not None else "",
-        other_location=other.location if other is not None else None,
-        count=record.count,
-    )
+    def reports(
+        self, records: Sequence[CheckRecord], missing: Mapping[tuple[int, int, int], str]
+    ) -> list[Report]:
+        """The reports by instruction. `missing` says what would order two instructions, the second
+        one of a launch."""
+        return [self._report(record, missing) for record in records]
+
+    def _report(self, record: CheckRecord, missing: Mapping[tuple[int, int, int], str]) -> Report:
+        program = self.kernel.program
+        instruction = program.instructions[record.instruction]
+        across = self._across(record)
+        theirs = program if across is None else across.side.program
+        other = theirs.instructions[record.other - 1] if record.other else None
+        kind = record.kind
+        if kind is Kind.UNINITIALISED_REGISTER:
+            loaded = private_load(self.kernel, record.instruction, record.detail)
+            if loaded is not None:
+                kind, other = Kind.UNINITIALISED_PRIVATE, program.instructions[loaded]
+        who = _who(self.launch, kind, record.author) if kind in _RACES else ""
+        if across is not None:
+            who = _who(across.launch, kind, record.author, across.first)
+            who += f" of GPU {across.gpu} ({across.side.program.name})"
+        message = _message(instruction, who, self.owners, self.known, replace(record, kind=kind))
+        if record.kind in _OF_GLOBAL and self.memory is not None:
+            message += self.memory(record.address)
+        if record.kind is Kind.WORKGROUP_RACE and other is not None:
+            lack = missing.get((instruction.index, other.index, record.launch))
+            message += f": {lack}" if lack else ""
+        if across is not None and kind is Kind.WORKGROUP_RACE:
+            mine = self.checked.gpu if self.checked is not None else across.gpu
+            kind = Kind.GPU_RACE if across.gpu != mine else Kind.LAUNCH_RACE
+        lanes = tuple(lane for lane in range(64) if record.lanes >> lane & 1)
+        found = Report(
+            kind=kind,
+            kernel=program.name,
+            target=program.target,
+            message=message,
+            instruction=instruction.index,
+            text=instruction.decoded.text,
+            location=instruction.location,
+            workgroup=self.launch.workgroup(record.workgroup),
+            wave=record.wave,
+            lanes=lanes,
+            addresses=(record.address,),
+            other=other.index if other is not None else None,
+            other_text=other.decoded.text if other is not None else "",
+            other_location=other.location if other is not None else None,
+            count=record.count,
+            gpu=self.checked.gpu if self.checked is not None else None,
+        )
+        if across is None:
+            return found
+        group = record.author - 1 - across.first
+        return replace(
+            found,
+            other_kernel=across.side.program.name,
+            other_gpu=across.gpu,
+            other_workgroup=across.launch.workgroup(group) if record.author else None,
+        )
+
+    def _across(self, record: CheckRecord) -> CheckedLaunch | None:
+        """The launch of the other side, None if it is this one."""
+        if self.others is None or self.checked is None or record.kind not in _BETWEEN:
+            return None
+        return None if record.launch == self.checked.number else self.others(record.launch)
 
 
 def _message(
     instruction: Instruction,
-    launch: Launch,
+    who: str,
     owners: Owners,
     known: Sources,
     record: CheckRecord,
 ) -> str:
     kind, tensors = record.kind, owners.tensors
     if kind in _RACES:
-        who = _who(launch, kind, record.detail >> 8)
         what = _ORDERS[record.detail & 0xFF].format(who=who)
         if kind is Kind.SAME_VALUE:
             what = f"stores the value that {who} stored"
@@ -185,12 +215,13 @@ def _outside_arrays(
     )
 
 
-def _who(launch: Launch, kind: Kind, number: int) -> str:
-    """The other side: a wave or a workgroup, counted from 1; 0 stands for several."""
+def _who(launch: Launch, kind: Kind, number: int, first: int = 0) -> str:
+    """The other side: a wave or a workgroup, counted from 1 (workgroups from `first` + 1); 0 means
+    several."""
     if number == 0:
         return f"other {_RACES[kind]}s"
     if _RACES[kind] == "workgroup":
-        return f"workgroup {launch.workgroup(number - 1)}"
+        return f"workgroup {launch.workgroup(number - 1 - first)}"
     return f"wave {number - 1}"
 
 
@@ -200,4 +231,4 @@ def _where(kind: Kind, tensors: Sequence[LaunchTensor], address: int) -> str:
     return f"at {element_at(tensors, address)}"
 
 
-__all__ = ["reports"]
+__all__ = ["LaunchFindings", "Sources"]

@@ -4,14 +4,15 @@ Reads the table of ranges and what the wave has issued and done. Stores no recor
 findings and calls no clocks: `global_quick.py`, `global_races.py` and `global_releases.py` do.
 
 Traits of an access: its atomicity (a digit); `clocks.ORDERS`; `v` where it counts as a store in its
-stream; `r` releases; `w` observes; `z` updates nothing with a zero.
+stream; `r` releases; `w` observes; `z` updates nothing with a zero; `clocks.ACROSS`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from wavecast.emulate.check import log
+from wavecast.emulate.check import clocks, log
 from wavecast.emulate.check.atomicity import Atomicity
 from wavecast.emulate.check.counters import DONE, ISSUED, LOAD, STORE, STREAMS
 from wavecast.emulate.check.reach import is_volatile
@@ -21,6 +22,7 @@ from wavecast.emulate.check.records import (
     INSTRUCTION,
     LOADER,
     NUMBER,
+    PEERS,
     RELEASES,
     STREAM,
     TABLE_WORDS,
@@ -44,12 +46,16 @@ class GlobalAccess:
     def __init__(self, watched: Watched, lanes: Resolved) -> None:
         self.watched, self.out, self.lanes = watched, watched.out, lanes
         out, builder = self.out, self.out.builder
+        self.across = clocks.ACROSS in watched.traits
+        self.peers = _peers(watched.traits)
         self.me = builder.add(watched.workgroup, I64(1))
+        if self.across:
+            self.me = builder.add(self.me, watched.word(log.FIRST_GROUP))
         self.wave = builder.add(watched.wave, I64(1))
         self.shadows = watched.word(log.SHADOWS, PTR)
         self.ranges = watched.word(state.RANGES, PTR)
         self.start, self.stop = out.room(I64, I64(0)), out.room(I64, I64(0))
-        self.arrays = [out.room(I64, I64(0)) for _ in range(RELEASES + 1)]
+        self.arrays = [out.room(I64, I64(0)) for _ in range(PEERS + 1)]
         self._settle()
         self.atomicity = self._atomicity()
         self.volatile = is_volatile(builder, out.context, watched.instruction)
@@ -120,8 +126,16 @@ class GlobalAccess:
 
     def numbers(self, loader: Any) -> Any:
         """The second word of a record of this access."""
-        number = NUMBER.at(self.out.builder, self.watched.memory_number)
-        return self.out.builder.or_(number, LOADER.at(self.out.builder, loader))
+        builder = self.out.builder
+        number = NUMBER.at(builder, self.watched.memory_number)
+        number = builder.or_(number, LOADER.at(builder, loader))
+        return builder.or_(number, self.watched.word(log.LAUNCH_BITS)) if self.across else number
+
+
+def _peers(traits: str) -> int:
+    """The number of other GPUs."""
+    found = re.search(rf"{clocks.ACROSS}(\d+)", traits)
+    return int(found[1]) if found else 0
 
 
 __all__ = ["COUNTED_AS_STORE", "OBSERVES", "RELEASES_TRAIT", "SCALAR", "ZERO", "GlobalAccess"]

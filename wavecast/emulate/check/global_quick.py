@@ -10,19 +10,21 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check import clocks
+from wavecast.emulate.check import clocks, log, order
 from wavecast.emulate.check.global_access import GlobalAccess
 from wavecast.emulate.check.records import (
     BYTES,
     GROUP,
+    LAUNCH,
     MANY,
+    PEERS,
     READ_NUMBERS,
     READS,
     RELEASES,
     WRITE_NUMBERS,
     WRITES,
 )
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, splat
+from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load, splat
 
 
 class QuickRecords:
@@ -67,8 +69,11 @@ class QuickRecords:
             for slot in self.access.arrays[:RELEASES]
         ]
         written, read = (builder.load(slots[n], align=8, typ=kind) for n in (WRITES, READS))
-        touched = builder.or_(written, read) if self.access.watched.stores else written
-        good = builder.icmp_unsigned("==", self._any(touched), I64(0))
+        if self.access.across:
+            good = self._behind(slots, first, kind)
+        else:
+            touched = builder.or_(written, read) if self.access.watched.stores else written
+            good = builder.icmp_unsigned("==", self._any(touched), I64(0))
         if self.access.watched.stores and clocks.ORDERS in self.access.watched.traits:
             good = builder.and_(good, builder.not_(self.access.tracked()))
         loader = self.access.watched.site if self.access.watched.loads else I64(0)
@@ -80,8 +85,40 @@ class QuickRecords:
                 builder.store(record, slots[WRITES], align=8)
                 builder.store(number, slots[WRITE_NUMBERS], align=8)
             else:
-                builder.store(self._loads(read), slots[READS], align=8)
+                numbers = slots[READ_NUMBERS]
+                builder.store(self._loads(read, numbers), slots[READS], align=8)
                 builder.store(number, slots[READ_NUMBERS], align=8)
+
+    def _behind(self, slots: list[Any], first: Any, kind: Any) -> Any:
+        """Whether launches that ended before have stored these dwords and, for a store, loaded them
+        on any GPU (i1)."""
+        builder = self.out.builder
+        good = self._ended(slots[WRITE_NUMBERS], kind)
+        if not self.access.watched.stores:
+            return good
+        good = builder.and_(good, self._ended(slots[READ_NUMBERS], kind))
+        with builder.goto_entry_block():
+            every = builder.alloca(I1)
+        builder.store(good, every)
+        if self.access.peers:
+            peers = builder.inttoptr(self.out.get(self.access.arrays[PEERS], I64), PTR)
+            with self.out.counted(self.access.peers) as peer:
+                index = builder.add(builder.shl(peer, I64(1)), I64(1))
+                numbers = load(builder, element(builder, peers, index, I64), PTR, 8)
+                ended = self._ended(element(builder, numbers, first, I64), kind)
+                builder.store(builder.and_(self.out.get(every, I1), ended), every)
+        return self.out.get(every, I1)
+
+    def _ended(self, numbers: Any, kind: Any) -> Any:
+        """Whether the records with these second words are of one launch that ended before (i1)."""
+        builder = self.out.builder
+        found = builder.load(numbers, align=8, typ=kind)
+        launch = LAUNCH.of(builder, builder.extract_element(found, I32(0)))
+        same = builder.xor(
+            found, splat(builder, builder.extract_element(found, I32(0)), kind.count)
+        )
+        alike = builder.icmp_unsigned("==", LAUNCH.of(builder, self._any(same)), I64(0))
+        return builder.and_(alike, order.behind(self.access.watched, launch))
 
     def _any(self, value: Any) -> Any:
         """All words of a vector or'ed, i64."""
@@ -90,8 +127,9 @@ class QuickRecords:
             return self.out.builder.extract_element(value, I32(0))
         return self.out.intrinsic(f"llvm.vector.reduce.or.v{count}i64", I64, value)
 
-    def _loads(self, read: Any) -> Any:
-        """Records of loads renewed: several workgroups where another has read the same bytes."""
+    def _loads(self, read: Any, numbers: Any) -> Any:
+        """Records of loads renewed: several workgroups where another of the launch has read the
+        same bytes."""
         builder, count = self.out.builder, read.type.count
 
         def every(value: int) -> Any:
@@ -103,6 +141,11 @@ class QuickRecords:
             builder.icmp_unsigned("!=", group, every(0)),
             builder.icmp_unsigned("!=", group, splat(builder, self.access.me, count)),
         )
+        if self.access.across:
+            found = builder.load(numbers, align=8, typ=read.type)
+            launches = builder.and_(found, every(LAUNCH.mask << LAUNCH.first))
+            here = splat(builder, self.access.watched.word(log.LAUNCH_BITS), count)
+            others = builder.and_(others, builder.icmp_unsigned("==", launches, here))
         alike = builder.icmp_unsigned("==", bytes_, every(BYTES.mask << BYTES.first))
         mine = splat(builder, self.access.who(I64(BYTES.mask)), count)
         several = builder.or_(mine, every(MANY))

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from wavecast.emulate.check import clocks, order
+from wavecast.emulate.check import clocks, log, order
 from wavecast.emulate.check.atomicity import Atomicity
 from wavecast.emulate.check.global_access import ZERO, GlobalAccess
+from wavecast.emulate.check.log import LAUNCH_SHIFT
 from wavecast.emulate.check.records import (
     ATOMICITY,
     BYTES,
     GROUP,
     INSTRUCTION,
+    LAUNCH,
     LOADER,
     MANY,
     NUMBER,
+    PEERS,
     READ_NUMBERS,
     READS,
     RELEASES,
@@ -62,9 +65,7 @@ class GlobalRaces:
         with builder.if_then(known, likely=True):
             start = load(builder, self.access.bound(index, 0), I64, 8)
             stop = load(builder, self.access.bound(index, 1), I64, 8)
-            arrays = [
-                load(builder, self.access.array(index, n), PTR, 8) for n in range(RELEASES + 1)
-            ]
+            arrays = [load(builder, self.access.array(index, n), PTR, 8) for n in range(PEERS + 1)]
             inset = builder.sub(address, start)
             first = builder.lshr(inset, I64(2))
             bytes_ = self.access.watched.bytes_of(address)
@@ -86,7 +87,8 @@ class GlobalRaces:
         mine = self._effective(lane)
         self._written(lane, dword_address, (written, write_number), read, bytes_, changes, mine)
         if not watched.stores:
-            self._read(slots, read, self._with_lanes(read, read_number, bytes_), bytes_)
+            every = self._with_lanes(read, read_number, bytes_)
+            self._read(slots, (read, read_number), every, bytes_)
             return
         self._lanes(lane, index, dword_address, written, write_number, bytes_)
         overlap = builder.and_(BYTES.of(builder, read), bytes_)
@@ -101,6 +103,7 @@ class GlobalRaces:
             written,
             write_number,
         )
+        self._peers(lane, dword_address, arrays[PEERS], dword, (bytes_, changes, mine))
         own = builder.icmp_unsigned("==", GROUP.of(builder, read), self.access.me)
         loader = builder.select(own, LOADER.of(builder, read_number), I64(0))
         stored = self._with_lanes(written, write_number, bytes_)
@@ -110,6 +113,28 @@ class GlobalRaces:
             kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
             with builder.if_then(kept, likely=False):  # ends the releases before it
                 builder.store(I32(0), element(builder, arrays[RELEASES], dword, I32), align=4)
+
+    def _peers(
+        self, lane: Any, dword_address: Any, pointers: Any, dword: Any, stored: tuple[Any, Any, Any]
+    ) -> None:
+        """What the other GPUs have loaded, against a store: its bytes, whether it changes them and
+        its atomicity."""
+        if not self.access.peers:
+            return
+        builder, (bytes_, changes, mine) = self.out.builder, stored
+        with self.out.counted(self.access.peers) as peer:
+            arrays = element(builder, pointers, builder.shl(peer, I64(1)), I64)
+            read, number = (
+                load(builder, element(builder, load(builder, at, PTR, 8), dword, I64), I64, 8)
+                for at in (arrays, element(builder, arrays, 1, I64))
+            )
+            overlap = builder.and_(BYTES.of(builder, read), bytes_)
+            clash = builder.and_(builder.icmp_unsigned("!=", overlap, I64(0)), changes)
+            with builder.if_then(clash, likely=False):
+                record, nothing = (read, number), I64(0)
+                self._judge(
+                    lane, dword_address, record, clash, WRITE_AFTER_READ, mine, nothing, nothing
+                )
 
     def _effective(self, lane: Any) -> Any:
         """The atomicity of this lane's access: adding zero only loads."""
@@ -217,9 +242,7 @@ class GlobalRaces:
                         mixed = builder.and_(mixed, builder.not_(able))
                         seen = order.known(self.access.watched, who, number)
                         mixed = builder.and_(mixed, builder.not_(seen))
-                        several = builder.icmp_unsigned("==", group, I64(MANY))
-                        named = builder.select(several, I64(0), group)
-                        detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
+                        detail = self._detail(group, number, order_)
                         self.between.when(mixed, lane, dword_address, other, detail)
                     with builder.if_then(able):
                         race = builder.not_(
@@ -232,10 +255,18 @@ class GlobalRaces:
                                 stored=order_ != WRITE_AFTER_READ,
                             )
                         )
-                        several = builder.icmp_unsigned("==", group, I64(MANY))
-                        named = builder.select(several, I64(0), group)
-                        detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
+                        detail = self._detail(group, number, order_)
                         self._race(self.between, race, lane, dword_address, other, detail, changes)
+
+    def _detail(self, group: Any, number: Any, order_: int) -> Any:
+        """What the log says of the other side: order, workgroup and launch (`log.py`)."""
+        builder = self.out.builder
+        several = builder.icmp_unsigned("==", group, I64(MANY))
+        named = builder.select(several, I64(0), group)
+        detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
+        if not self.access.across:
+            return detail
+        return builder.or_(detail, builder.shl(LAUNCH.of(builder, number), I64(LAUNCH_SHIFT)))
 
     def _mixed(self, theirs: Any, order_: int) -> Any:
         """Whether of a volatile store and another access only one is volatile (i1). A volatile load
@@ -283,14 +314,19 @@ class GlobalRaces:
             )
         return I1(0)
 
-    def _read(self, slots: list[Any], read: Any, every: Any, bytes_: Any) -> None:
-        """Record a load of `bytes_`; its lanes up to this one have read `every` of the dword."""
-        builder = self.out.builder
+    def _read(self, slots: list[Any], record: tuple[Any, Any], every: Any, bytes_: Any) -> None:
+        """Record a load of `bytes_`; its lanes up to this one have read `every` of the dword. It
+        replaces that of another launch."""
+        builder, (read, number) = self.out.builder, record
         group = GROUP.of(builder, read)
         known = builder.and_(
             builder.icmp_unsigned("!=", group, I64(0)),
             builder.icmp_unsigned("!=", group, self.access.me),
         )
+        if self.access.across:
+            launch = builder.shl(LAUNCH.of(builder, number), I64(LAUNCH.first))
+            here = self.access.watched.word(log.LAUNCH_BITS)
+            known = builder.and_(known, builder.icmp_unsigned("==", launch, here))
         alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
         mine = self.access.who(every)
         several = builder.or_(mine, I64(MANY))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wavecast.analyze.values.inputs import user_registers
+from wavecast.analyze.values.inputs import user_registers, work_item_registers
 from wavecast.arch import capabilities
 from wavecast.emulate.check.flows import VECTORS, first_cell, scalars
 from wavecast.emulate.check.lane_sets import EVERY, unknown
@@ -29,8 +29,7 @@ from wavecast.isa.targets import isa_target
 def initially_defined(descriptor: KernelDescriptor, target: str) -> tuple[int, int]:
     """The vector and the scalar registers that hold something when a wave starts, as sets.
 
-    Source: LLVM "User Guide for AMDGPU Backend", "Initial Kernel Execution State". Work-item ids
-    are packed into v0 on all targets here.
+    Source: LLVM "User Guide for AMDGPU Backend", "Initial Kernel Execution State".
     """
     position = user_registers(descriptor).end
     if not capabilities(isa_target(target)).workgroup_ids_in_ttmp:
@@ -43,7 +42,7 @@ def initially_defined(descriptor: KernelDescriptor, target: str) -> tuple[int, i
             position += 1
     scalars_ = span(SGPR_BASE, 0, position - SGPR_BASE) | span(TTMP_BASE, 0, TTMP_COUNT)
     special = ~(VCC | SCC | M0) & ~((1 << SPECIAL_BASE) - 1) & ((1 << SPECIAL_BASE + 16) - 1)
-    return span(VGPR_BASE, 0, 1), scalars_ | special
+    return span(VGPR_BASE, 0, work_item_registers(descriptor, target)), scalars_ | special
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from wavecast.arch import capabilities
-from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
+from wavecast.emulate.check.atomicity import ATOMIC, Atomicity, ProgramAtomicity
 from wavecast.isa.counters import counter_set
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
@@ -18,14 +18,23 @@ _WAITS: Final = {
     "stores_apart": "s_waitcnt_vscnt null, 0x0",
     "separate": "s_wait_storecnt 0x0",
 }
-_RELEASE: Final = (
-    "release at agent scope (__threadfence() before it, __ATOMIC_RELEASE with "
-    "__HIP_MEMORY_SCOPE_AGENT, or sem='release', scope='gpu')"
-)
-_ACQUIRE: Final = (
-    "acquire at agent scope (__threadfence() after it, __ATOMIC_ACQUIRE with "
-    "__HIP_MEMORY_SCOPE_AGENT, or sem='acquire', scope='gpu')"
-)
+_SCOPES: Final = {"agent": ("AGENT", "gpu", ""), "system": ("SYSTEM", "sys", "_system")}
+
+
+def _release(scope: str) -> str:
+    hip, triton, fence = _SCOPES[scope]
+    return (
+        f"release at {scope} scope (__threadfence{fence}() before it, __ATOMIC_RELEASE with "
+        f"__HIP_MEMORY_SCOPE_{hip}, or sem='release', scope='{triton}')"
+    )
+
+
+def _acquire(scope: str) -> str:
+    hip, triton, fence = _SCOPES[scope]
+    return (
+        f"acquire at {scope} scope (__threadfence{fence}() after it, __ATOMIC_ACQUIRE with "
+        f"__HIP_MEMORY_SCOPE_{hip}, or sem='acquire', scope='{triton}')"
+    )
 
 
 class Lack(IntEnum):
@@ -39,7 +48,12 @@ class Lack(IntEnum):
     """Another wave than that of the access released, without a barrier in between."""
     WAIT = 3
     WRITE_BACK = 4
-    ACQUIRE = 5
+    OTHER_WAVE = 5
+    """Another wave released to another GPU, behind a barrier that does not wait for stores."""
+    RELEASE_SCOPE = 6
+    OBSERVER_SCOPE = 7
+    ACQUIRE = 8
+    ACQUIRE_SCOPE = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +71,26 @@ MIXED: Final = (
 )
 
 
-def explanation(program: Program, accesses: ProgramAtomicity, found: Unordered, other: int) -> str:
-    """What is missing, and what to do. `other` is the earlier access (an instruction index)."""
-    target = program.target
+@dataclass(frozen=True, slots=True)
+class RaceSide:
+    """The program of one access of a race, how atomic its accesses are, and its GPU."""
+
+    program: Program
+    accesses: ProgramAtomicity
+    gpu: int = 0
+
+
+def explanation(mine: RaceSide, theirs: RaceSide, found: Unordered, access: int, other: int) -> str:
+    """What is missing between an `access` and an earlier one, the `other` (instruction indices),
+    and what to do."""
+    program = theirs.program
+    target, scope = program.target, "agent" if mine.gpu == theirs.gpu else "system"
     if found.lack is Lack.NOTHING_SHARED:
-        return _unrelated(program, accesses)
+        return _unrelated(mine, theirs, access, other, scope)
     able = capabilities(isa_target(target))
     release = _named(program.instructions[found.release])
     earlier = _named(program.instructions[other])
+    observer = _named(mine.program.instructions[found.observer])
     if found.lack is Lack.LATER:
         return f"{earlier} follows the {release}, which does not release it: release after it"
     if found.lack is Lack.BARRIER:
@@ -72,26 +98,60 @@ def explanation(program: Program, accesses: ProgramAtomicity, found: Unordered, 
             f"another wave executes the {release}, without a barrier after {earlier}: "
             "put __syncthreads() between them"
         )
-    wait = _WAITS[counter_set(target)]
+    if found.lack is Lack.OTHER_WAVE:
+        return (
+            f"another wave executes the {release}, and the barrier before it does not wait for "
+            f"{earlier}: let every wave release its own stores"
+        )
+    if found.lack is Lack.RELEASE_SCOPE:
+        return f"the {release} is of agent scope, which ends at its GPU; use {_release(scope)}"
+    if found.lack is Lack.OBSERVER_SCOPE:
+        return f"the {observer} is of agent scope, which ends at its GPU; use {_acquire(scope)}"
     if found.lack in (Lack.WAIT, Lack.WRITE_BACK):
-        needed = wait if found.lack is Lack.WAIT else able.agent_write_back
-        if found.lack is Lack.WAIT and able.agent_write_back:
-            needed = f"{able.agent_write_back}, {wait}"
+        wait = _WAITS[counter_set(target)]
+        written = able.agent_write_back if scope == "agent" else able.system_write_back
+        needed = wait if found.lack is Lack.WAIT else written
+        if found.lack is Lack.WAIT and written:
+            needed = f"{written}, {wait}"
         return (
             f"{earlier} is not released before the {release}: no {needed} between them; "
-            f"use {_RELEASE}"
+            f"use {_release(scope)}"
         )
-    observer = _named(program.instructions[found.observer])
-    return f"nothing is acquired after the {observer}: no {able.agent_acquire}; use {_ACQUIRE}"
+    needed = able.agent_acquire if scope == "agent" else able.system_acquire
+    if found.lack is Lack.ACQUIRE_SCOPE:
+        return (
+            f"what follows the {observer} acquires at agent scope, which ends at its GPU: no "
+            f"{needed}; use {_acquire(scope)}"
+        )
+    return f"nothing is acquired after the {observer}: no {needed}; use {_acquire(scope)}"
 
 
-def _unrelated(program: Program, accesses: ProgramAtomicity) -> str:
+def _unrelated(mine: RaceSide, theirs: RaceSide, access: int, other: int, scope: str) -> str:
+    accesses = mine.accesses
+    sides = ((mine, access), (theirs, other))
+    plain = [(side, index) for side, index in sides if not _atomic(side, index)]
+    if len(plain) == 1 and mine is not theirs:
+        ((side, index),) = plain
+        return f"the {_named(side.program.instructions[index])} is not atomic, the other access is"
     if any(atomicity is Atomicity.WORKGROUP for atomicity in accesses.atomicity.values()):
-        return "the scope of the kernel's atomic accesses is the workgroup; use that of the agent"
+        return (
+            f"the scope of the kernel's atomic accesses is the workgroup; use that of the {scope}"
+        )
     if accesses.observing and not accesses.ordered:
-        first = _named(program.instructions[min(accesses.observing)])
-        return f"nothing is acquired after the {first}; use {_ACQUIRE}"
+        first = _named(mine.program.instructions[min(accesses.observing)])
+        return f"nothing is acquired after the {first}; use {_acquire(scope)}"
+    if scope == "system":
+        return (
+            "no release and acquire of system scope orders the two GPUs, nor does a stream, an "
+            "event or the host"
+        )
+    if mine is not theirs:
+        return "no stream, event or host thread orders the two launches, nor does an acquire"
     return "no release and acquire orders the two workgroups"
+
+
+def _atomic(side: RaceSide, index: int) -> bool:
+    return side.accesses.atomicity.get(index) in ATOMIC
 
 
 def _named(instruction: Instruction) -> str:
@@ -103,4 +163,4 @@ def _named(instruction: Instruction) -> str:
     return f"{what} at line {instruction.location.outermost.line}"
 
 
-__all__ = ["MIXED", "Lack", "Unordered", "explanation"]
+__all__ = ["MIXED", "Lack", "RaceSide", "Unordered", "explanation"]

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
-from wavecast.emulate.check.clock_events import ClockEvents
-from wavecast.emulate.check.clock_queries import ClockQueries
-from wavecast.emulate.check.clocks import CLOCK_WORDS, ResidentClock, WorkgroupClock
+from wavecast.emulate.check.clock_events import ClockEvents, ClockLaunch
+from wavecast.emulate.check.clock_queries import ClockQueries, LaunchHistory
+from wavecast.emulate.check.clocks import CLOCK_WORDS, Clock, ResidentClock, WorkgroupClock, join
 from wavecast.emulate.check.lacks import Unordered
 from wavecast.emulate.check.records import MemoryRecord
+from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.lower import state
 
 _EVENT = ctypes.CFUNCTYPE(
@@ -33,24 +34,32 @@ _QUERY = ctypes.CFUNCTYPE(
 
 
 class Clocks:
-    """The clocks of one launch. `tracked` are the ranges that are observed: first and end address,
-    and a word per dword (uint32) that is not 0 where it has releases. `error` is the first
-    exception of a callback."""
+    """The clocks of one launch, with the releases of `memory`. Launches that run at once share the
+    memory, a `lock` and a `history`. `error` is the first exception of a callback."""
 
     def __init__(
-        self, target: str, waves: int, tracked: Sequence[tuple[int, int, np.ndarray]]
+        self,
+        target: str,
+        waves: int,
+        memory: ReleaseMemory,
+        launch: ClockLaunch | None = None,
+        history: LaunchHistory | None = None,
+        lock: threading.Lock | None = None,
     ) -> None:
         self.error: BaseException | None = None
-        self._events = ClockEvents(target, waves, tracked)
-        self._queries = ClockQueries(self._events)
+        self._launch = ClockLaunch() if launch is None else launch
+        self._events = ClockEvents(target, waves, memory, self._launch)
+        self._queries = ClockQueries(self._events, history)
         self._threads: dict[int, ResidentClock] = {}
-        self._lock = threading.Lock()
+        self._gained: Clock = {}
+        self._lock = threading.Lock() if lock is None else lock
         self._event_callback = _EVENT(self._event)
         self._query_callback = _QUERY(self._query)
 
     @property
-    def unordered(self) -> Mapping[tuple[int, int], Unordered]:
-        """What was missing at the first conflict of each pair of instructions."""
+    def unordered(self) -> Mapping[tuple[int, int, int], Unordered]:
+        """What was missing at the first conflict of each pair of instructions, and the launch of
+        the earlier one."""
         return self._queries.unordered
 
     def attach(self, context: np.ndarray, progress: np.ndarray) -> None:
@@ -83,10 +92,20 @@ class Clocks:
             self.error = self.error or error
             return 0
 
+    def acquired(self) -> Clock:
+        """What the workgroups of the launch have acquired, once it has ended."""
+        with self._lock:
+            for thread in self._threads.values():
+                self._events.catch_up(thread)
+                self._gained = join(self._gained, thread.group.total)
+            return self._gained
+
     def _thread(self, context: int) -> ResidentClock:
         thread = self._threads[context]
-        number = int(thread.context[state.WORKGROUP])
+        number = int(thread.context[state.WORKGROUP]) + self._launch.first
         if thread.group.number != number:
+            if self._launch.number:
+                self._gained = join(self._gained, thread.group.total)
             thread.group = WorkgroupClock(number)
         return thread
 

@@ -28,6 +28,9 @@ SHADOWS: Final = state.MODE + 5  # pointers per known range: see records.py
 CANARY: Final = state.MODE + 7  # 64-bit pattern of memory that was allocated and not written
 ARRIVALS: Final = state.MODE + 8  # the barrier waves wait at: see memory.py
 REGISTERS: Final = state.MODE + 9  # masks of undefined lanes: see registers.py
+FIRST_GROUP: Final = state.MODE + 10  # added to numbers of workgroups in records
+LAUNCH_BITS: Final = state.MODE + 11  # the number of the launch, where records have it
+KNOWN_LAUNCHES: Final = state.MODE + 12  # a byte per launch, 1 where it ended before this one
 CLOCKS: Final = state.MODE + 16  # what the waves of the workgroup have acquired: see clocks.py
 ORDER_EVENT: Final = state.MODE + 17  # functions of launch_clocks.py
 ORDER_QUERY: Final = state.MODE + 18
@@ -38,6 +41,9 @@ OWNERS: Final = state.MODE + 25  # the memory of every owner: see owners.py
 SCRATCH: Final = state.MODE + 26  # which bytes of scratch are written: see scratch_shadow.py
 assert SCRATCH < state.TRACE
 
+LAUNCH_SHIFT: Final = 40
+"""Bits of a detail below the number of the other launch: the order of a race (`shadow.py`), and
+from bit 8 on the other wave + 1 or workgroup + 1."""
 _FIELDS: Final = 8
 _CAPACITY: Final = 4096
 
@@ -55,6 +61,16 @@ class CheckRecord:
     other: int
     detail: int
     count: int
+
+    @property
+    def author(self) -> int:
+        """The other side of a race: wave + 1 or workgroup + 1, 0 for several."""
+        return self.detail >> 8 & (1 << LAUNCH_SHIFT - 8) - 1
+
+    @property
+    def launch(self) -> int:
+        """The number of the other side's launch, 0 where launches are not compared."""
+        return self.detail >> LAUNCH_SHIFT
 
 
 class Log:
@@ -137,4 +153,4 @@ def emit(
     builder.call(log_function(emitter.module), [emitter.context, site, *arguments])
 
 
-__all__ = ["KINDS", "CheckRecord", "Log", "emit", "log_function"]
+__all__ = ["KINDS", "LAUNCH_SHIFT", "CheckRecord", "Log", "emit", "log_function"]

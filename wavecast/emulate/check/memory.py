@@ -83,8 +83,10 @@ def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
 class MemoryChecks(Observer):
     """Races and reads of what was never written, in LDS and in global memory."""
 
-    def __init__(self, counters: Counters, found: ProgramAtomicity) -> None:
+    def __init__(self, counters: Counters, found: ProgramAtomicity, peers: int = 0) -> None:
+        """`peers` is the number of other GPUs whose launches run at once."""
         self.counters, self.found = counters, found
+        self.across = f"{clocks.ACROSS}{peers}" if peers else ""
 
     def access(
         self,
@@ -132,6 +134,7 @@ class MemoryChecks(Observer):
         builder, lanes = emitter.builder, emitter.layout.lanes
         traits = str(int(self.found.atomicity[instruction.index]))
         traits += clocks.ORDERS if self.found.ordered else ""
+        traits += self.across
         access = MemoryAccess("shadow", global_access.SCALAR, lanes, min(size, 4), f"load.{traits}")
         # it has no number in a stream of vector memory: that of the last vector load does
         issued = self.counters.issued(emitter, LOAD)
@@ -171,7 +174,7 @@ class MemoryChecks(Observer):
                 traits += global_access.RELEASES_TRAIT
             if instruction.index in self.found.observing:
                 traits += global_access.OBSERVES
-        return traits + lds
+        return traits + self.across + lds
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Cache control that acquires or releases at agent scope."""
@@ -243,9 +246,13 @@ class MemoryChecks(Observer):
             builder.store(emitter.exec_mask(), self._exec, align=8)
             words = context_word(builder, emitter.context, log.CLOCKS, PTR)
             if self.found.ordered:
-                for first_word in (clocks.ROWS_OF, clocks.ACQUIRED, clocks.KEY, clocks.KEY_READ):
+                for first_word in (clocks.ACQUIRED, clocks.KEY, clocks.KEY_READ):
                     at = builder.add(self.counters.wave, I64(first_word))
                     builder.store(I64(0), element(builder, words, at, I64), align=8)
+                slots = builder.mul(self.counters.wave, I64(clocks.SLOTS))
+                for first_word in (clocks.ROWS_OF, clocks.BEHIND):
+                    at = builder.add(slots, I64(first_word))
+                    _zero(emitter, element(builder, words, at, I64), I64(8 * clocks.SLOTS))
             if self.found.polls:
                 for other in range(WAVES):
                     row = builder.mul(self.counters.wave, I64(WAVES))
@@ -288,17 +295,19 @@ class MemoryChecks(Observer):
 def _clear(emitter: WaveEmitter) -> None:
     """Forget the records of LDS: another workgroup has it now."""
     builder = emitter.builder
+    word = partial(context_word, builder, emitter.context)
+    dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
+    for index, words in ((log.LDS_WRITES, 1), (log.LDS_READS, lds_records.READ_WORDS)):
+        _zero(emitter, word(index, PTR), builder.mul(dwords, I64(8 * words)))
+
+
+def _zero(emitter: WaveEmitter, pointer: Any, size: Any) -> None:
     name = "llvm.memset.p0.i64"
     function = emitter.module.globals.get(name)
     if function is None:
         kind = ir.FunctionType(ir.VoidType(), [PTR, ir.IntType(8), I64, I1])
         function = ir.Function(emitter.module, kind, name)
-
-    word = partial(context_word, builder, emitter.context)
-    dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
-    for index, words in ((log.LDS_WRITES, 1), (log.LDS_READS, lds_records.READ_WORDS)):
-        size = builder.mul(dwords, I64(8 * words))
-        builder.call(function, [word(index, PTR), ir.IntType(8)(0), size, I1(0)])
+    emitter.builder.call(function, [pointer, ir.IntType(8)(0), size, I1(0)])
 
 
 __all__ = ["MemoryChecks"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,16 +13,18 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.alignment import AlignmentChecks
-from wavecast.emulate.check.atomicity import ATOMIC, ProgramAtomicity, accesses
+from wavecast.emulate.check.atomicity import ATOMIC, Atomicity, ProgramAtomicity, accesses
 from wavecast.emulate.check.bounds import AccessBounds, arrays_of, sources, volatile
+from wavecast.emulate.check.clock_events import ClockLaunch
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.divisions import DivisionChecks
 from wavecast.emulate.check.exits import ExitChecks, Exits
-from wavecast.emulate.check.findings import Sources, reports
+from wavecast.emulate.check.findings import LaunchFindings, Sources
 from wavecast.emulate.check.formats import format_reports
+from wavecast.emulate.check.gpu_order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.intermediate import intermediate_reports
-from wavecast.emulate.check.lacks import MIXED, Lack, Unordered, explanation
+from wavecast.emulate.check.lacks import MIXED, Lack, RaceSide, Unordered, explanation
 from wavecast.emulate.check.launch_clocks import Clocks
 from wavecast.emulate.check.lds_records import READ_WORDS
 from wavecast.emulate.check.log import CheckRecord, Log
@@ -32,6 +35,7 @@ from wavecast.emulate.check.pointer_tags import PointerTags
 from wavecast.emulate.check.provenance import Provenance, provenance
 from wavecast.emulate.check.reach import ReachChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
+from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.scratch_shadow import ScratchChecks
 from wavecast.emulate.check.static import static_reports
@@ -42,11 +46,13 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.isa.program import Kernel
+from wavecast.isa.scopes import is_system
 
 _LONGEST = 1 << 16
 """Instructions a record's field can name."""
 
 
+_SIGNALLING = frozenset({Atomicity.AGENT, Atomicity.UPDATE, Atomicity.STORED})
 _OF_MEMORY = frozenset(
     {
         *(Kind.GLOBAL_RACE, Kind.WORKGROUP_RACE, Kind.REPLICATED_READ, Kind.SAME_VALUE),
@@ -61,7 +67,8 @@ class CheckMode:
     `found` is called with the reports of every launch that has any. `canary` is the 64-bit pattern
     that fills memory which was allocated and not written, 0 where nothing is filled. `numbers`
     adds the first NaN and the first infinity, which a kernel may make on purpose. `written` is the
-    memory whose bytes are followed one by one.
+    memory whose bytes are followed one by one. With `gpus`, launches of several GPUs run at once,
+    and are compared with each other.
     """
 
     def __init__(
@@ -71,8 +78,10 @@ class CheckMode:
         *,
         numbers: bool = False,
         written: WrittenBytes | None = None,
+        gpus: GpuOrder | None = None,
     ) -> None:
         self.found = found
+        self.gpus = gpus
         self.written = WrittenBytes() if written is None else written
         self.canary = canary
         self.numbers = numbers
@@ -85,14 +94,19 @@ class CheckMode:
 
     def key(self, target: str) -> str:
         del target
-        return "check+numbers" if self.numbers else "check"
+        several = f"+gpus{self.gpus.count}" if self.gpus is not None else ""
+        return f"check{several}{'+numbers' if self.numbers else ''}"
 
     def observer(self, kernel: Kernel) -> Observer:
         """Raises Unsupported for a program too long for the records."""
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters = Counters(kernel)
-        memory = MemoryChecks(counters, accesses(kernel.program))
+        found, peers = (
+            self._accesses_of(kernel),
+            self.gpus.count - 1 if self.gpus is not None else 0,
+        )
+        memory = MemoryChecks(counters, found, peers)
         followed = provenance(kernel)
         checks: tuple[Observer, ...] = (
             counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
@@ -136,8 +150,13 @@ class CheckMode:
         """How atomic the program's accesses are."""
         known = self._accesses.get(code.digest)
         if known is None:
-            known = self._accesses[code.digest] = accesses(kernel.program)
+            known = self._accesses[code.digest] = self._accesses_of(kernel)
         return known
+
+    def _accesses_of(self, kernel: Kernel) -> ProgramAtomicity:
+        """Launches of several GPUs are ordered, whatever the program does."""
+        found = accesses(kernel.program)
+        return found if self.gpus is None else replace(found, ordered=True)
 
     def provenance(self, kernel: Kernel, code: CodeObject) -> Provenance:
         """The accesses whose pointers are followed as the kernel runs."""
@@ -187,24 +206,49 @@ class CheckWatch:
                 mode.written.forget(followed_bytes.first)
         self.accesses = mode.accesses(kernel, launch.code)
         self.log = Log(len(kernel.program.instructions))
-        self.shadows = _shadows(ranges, self.bounds.stored(kernel, ranges), self._observed())
-        self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
-        for row, arrays in zip(self.table, self.shadows, strict=True):
-            row[: len(arrays)] = [array.ctypes.data if array.size else 0 for array in arrays]
         lanes = native.layout.lanes
         waves = -(-math.prod(launch.block) // lanes)
         self.scratch_bytes = waves * lanes * native.descriptor.scratch_bytes
+        self.checked: CheckedLaunch | None = None
+        observed, stored = self._observed(), self.bounds.stored(kernel, ranges)
+        if mode.gpus is not None:
+            self.checked = self._begin(mode.gpus)
+            self.shadows = _lasting(mode.gpus, ranges, self.checked.gpu, observed)
+        else:
+            self.shadows = _shadows(ranges, stored, observed)
+        self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
+        for row, arrays in zip(self.table, self.shadows, strict=True):
+            row[: len(arrays)] = [array.ctypes.data if array.size else 0 for array in arrays]
         tracked = {
             first: (first, end, arrays[records.RELEASES])
             for (first, end), arrays in zip(ranges, self.shadows, strict=True)
             if arrays[records.RELEASES].size
         }
-        self.clocks = Clocks(kernel.program.target, waves, list(tracked.values()))
+        self.clocks = self._clocks(kernel.program.target, waves, list(tracked.values()))
         if tracked:
             self.quantum = ORDERED_QUANTUM
         self.owners = Owners(self.tensors, ranges)
         self.tag_words = followed.total
         self._kept: list[object] = []
+
+    def _begin(self, gpus: GpuOrder) -> CheckedLaunch:
+        """This launch among those of all GPUs."""
+        side = RaceSide(self.native.kernel.program, self.accesses)
+        return gpus.begin(self.launch, math.prod(self.launch.grid), side)
+
+    def _clocks(
+        self, target: str, waves: int, tracked: Sequence[tuple[int, int, np.ndarray]]
+    ) -> Clocks:
+        checked, gpus = self.checked, self.mode.gpus
+        if checked is None or gpus is None:
+            return Clocks(target, waves, ReleaseMemory(tracked))
+        program = self.native.kernel.program
+        system = frozenset(i.index for i in program.instructions if is_system(i.decoded, target))
+        known = checked.known
+        launch = ClockLaunch(
+            checked.number, checked.gpu, checked.first, system, lambda other: bool(known[other])
+        )
+        return Clocks(target, waves, gpus.memory.releases, launch, gpus, gpus.lock)
 
     def _not_reported(self) -> frozenset[Kind]:
         """A Triton program has no statement that reads another lane: the compiler writes exchanges,
@@ -215,7 +259,10 @@ class CheckWatch:
         """The numbers of the ranges whose releases another workgroup may observe."""
         if not self.accesses.ordered:
             return set()
-        return self.bounds.reached(self.accesses.observing, self.ranges)
+        observing = self.accesses.observing
+        if self.mode.gpus is not None:  # another launch may observe what this one releases
+            observing |= {i for i, found in self.accesses.atomicity.items() if found in _SIGNALLING}
+        return self.bounds.reached(observing, self.ranges)
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
@@ -229,6 +276,10 @@ class CheckWatch:
         reads = hostmemory.zeros(READ_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.SHADOWS] = self.table.ctypes.data
+        if self.checked is not None:
+            context[log.FIRST_GROUP] = self.checked.first
+            context[log.LAUNCH_BITS] = self.checked.number << records.LAUNCH.first
+            context[log.KNOWN_LAUNCHES] = self.checked.known.ctypes.data
         context[log.CANARY] = self.mode.canary
         context[log.BOUNDS] = self.bounds.rows.ctypes.data
         tags = hostmemory.zeros(max(self.tag_words * WAVES, 1), np.uint32)
@@ -240,6 +291,8 @@ class CheckWatch:
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
         del failed
+        if self.mode.gpus is not None and self.checked is not None:
+            self.mode.gpus.end(self.checked, self.clocks.acquired())
         if self.clocks.error is not None:
             raise self.clocks.error
         kernel = self.native.kernel
@@ -247,7 +300,10 @@ class CheckWatch:
         entries = [e for e in entries if e.kind not in self._not_reported()]
         missing = self._missing(entries)
         known = Sources(self.known, self.arrays)
-        found = reports(kernel, self.launch, self.owners, known, entries, missing)
+        gpus = self.mode.gpus
+        several = (gpus.launch, gpus.memory.named) if gpus is not None else (None, None)
+        context = LaunchFindings(kernel, self.launch, self.owners, known, self.checked, *several)
+        found = context.reports(entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         found += format_reports(kernel.program, self.tensors)
         if found:
@@ -261,32 +317,57 @@ class CheckWatch:
         def follows(entry: CheckRecord) -> bool:
             return entry.kind in _OF_MEMORY and any(
                 index in beyond and not self.bounds.allows(index, entry.address)
-                for index in (entry.instruction, entry.other - 1)
+                for index in (entry.instruction, *self._own_others(entry))
             )
 
         return [entry for entry in entries if not follows(entry)]
 
-    def _missing(self, entries: Sequence[CheckRecord]) -> dict[tuple[int, int], str]:
-        """What would order the accesses of each race between workgroups, by instructions."""
-        pairs = {
-            (entry.instruction, entry.other - 1)
+    def _own_others(self, entry: CheckRecord) -> tuple[int, ...]:
+        """The other instruction of a record, if it is of this launch."""
+        own = self.checked is None or entry.launch == self.checked.number
+        return (entry.other - 1,) if own else ()
+
+    def _missing(self, entries: Sequence[CheckRecord]) -> dict[tuple[int, int, int], str]:
+        """What would order the accesses of each race between workgroups, by instructions and the
+        launch of the other one."""
+        triples = {
+            (entry.instruction, entry.other - 1, entry.launch)
             for entry in entries
             if entry.kind is Kind.WORKGROUP_RACE and entry.other
         }
         program, nothing = self.native.kernel.program, Unordered(Lack.NOTHING_SHARED)
-        unordered = self.clocks.unordered
-        return {
-            pair: MIXED
-            if self._mixed(*pair)
-            else explanation(program, self.accesses, unordered.get(pair, nothing), pair[1])
-            for pair in pairs
-        }
+        unordered, gpus = self.clocks.unordered, self.mode.gpus
+        mine = self.checked.side if self.checked is not None else RaceSide(program, self.accesses)
+        found = {}
+        for one, other, launch in triples:
+            here = gpus is None or (self.checked is not None and launch == self.checked.number)
+            theirs = mine if here or gpus is None else gpus.launch(launch).side
+            lack = unordered.get((one, other, launch), nothing)
+            found[one, other, launch] = (
+                MIXED
+                if here and self._mixed(one, other)
+                else explanation(mine, theirs, lack, one, other)
+            )
+        return found
 
     def _mixed(self, one: int, other: int) -> bool:
         """Whether one of two accesses is volatile and the other atomic."""
         volatile = [index for index in (one, other) if index in self.volatile]
         atomic = [self.accesses.atomicity.get(index) in ATOMIC for index in (one, other)]
         return len(volatile) == 1 and all(atomic)
+
+
+def _lasting(
+    gpus: GpuOrder, ranges: Sequence[tuple[int, int]], gpu: int, observed: set[int]
+) -> list[tuple[np.ndarray, ...]]:
+    """The arrays of records that launches of several GPUs share, for one of a GPU; none for the
+    argument segment."""
+    nothing = (np.zeros(0, np.uint64),) * (records.PEERS + 1)
+    rows = [
+        gpus.memory.of(memory, tracked=number in observed).row(gpu)
+        for number, memory in enumerate(ranges[1:], 1)
+    ]
+    return [nothing, *rows]
 
 
 def _shadows(

@@ -14,10 +14,11 @@ from llvmlite import ir
 from wavecast.emulate.check import clocks, log
 from wavecast.emulate.check.atomicity import ATOMIC, Atomicity
 from wavecast.emulate.check.counters import ORDERED, STORE, WAVES, visible
-from wavecast.emulate.check.records import ATOMICITY, GROUP, NUMBER, STREAM, WAVE
+from wavecast.emulate.check.records import ATOMICITY, GROUP, LAUNCH, NUMBER, STREAM, WAVE
 from wavecast.emulate.check.shadow import Watched
 from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 
+_I8 = ir.IntType(8)
 QUERY = ir.FunctionType(I64, [PTR, I64, I64, I64, I64])
 """`i64 query(ptr context, i64 who, i64 number, i64 access, i64 address)`: 0 if the record of the
 address is ordered."""
@@ -62,6 +63,10 @@ def acquired(
         return I1(0)
     out, builder = watched.out, watched.out.builder
     found = _kept(watched, who, number, stored=stored)
+    if clocks.ACROSS in watched.traits:
+        launch = LAUNCH.of(builder, number)
+        known = builder.or_(out.get(found, I1), behind(watched, launch))
+        builder.store(known, found)
     with builder.if_then(builder.not_(out.get(found, I1)), likely=False):
         query = load(
             builder,
@@ -76,6 +81,27 @@ def acquired(
         answer = builder.call(query, [out.context, who, number, access, address])
         builder.store(builder.icmp_unsigned("==", answer, I64(0)), found)
     return out.get(found, I1)
+
+
+def behind(watched: Watched, launch: Any) -> Any:
+    """Whether a launch (its number, i64) ended before this one started, or this wave has acquired
+    its end and keeps that (i1)."""
+    builder = watched.out.builder
+    table = watched.word(log.KNOWN_LAUNCHES, PTR)
+    before = load(builder, element(builder, table, launch, _I8), _I8, 1)
+    words = watched.word(log.CLOCKS, PTR)
+    slot = builder.add(_slot(watched, launch), I64(clocks.BEHIND))
+    kept = load(builder, element(builder, words, slot, I64), I64, 8)
+    return builder.or_(
+        builder.icmp_unsigned("!=", before, _I8(0)), builder.icmp_unsigned("==", kept, launch)
+    )
+
+
+def _slot(watched: Watched, launch: Any) -> Any:
+    """The word of this wave for a launch among those by slot, i64."""
+    builder = watched.out.builder
+    first = builder.mul(watched.wave, I64(clocks.SLOTS))
+    return builder.add(first, builder.and_(launch, I64(clocks.SLOTS - 1)))
 
 
 def known(watched: Watched, who: Any, number: Any) -> Any:
@@ -94,16 +120,18 @@ def _kept(watched: Watched, who: Any, number: Any, *, stored: bool) -> Any:
     with builder.goto_entry_block():
         found = builder.alloca(I1)
     builder.store(I1(0), found)
-    kept = builder.add(watched.wave, I64(clocks.ROWS_OF))
+    across = clocks.ACROSS in watched.traits
+    index = _slot(watched, LAUNCH.of(builder, number) if across else I64(0))
+    kept = builder.add(index, I64(clocks.ROWS_OF))
     group = load(builder, element(builder, words, kept, I64), I64, 8)
     with builder.if_then(builder.icmp_unsigned("==", GROUP.of(builder, who), group)):
-        slot = element(builder, words, builder.add(watched.wave, I64(clocks.ROWS)), I64)
+        slot = element(builder, words, builder.add(index, I64(clocks.ROWS)), I64)
         rows = load(builder, slot, PTR, 8)
         row = builder.sub(WAVE.of(builder, who), I64(1))
-        index = builder.add(
+        cell = builder.add(
             builder.mul(row, I64(clocks.COLUMNS)), _column(builder, who, stored=stored)
         )
-        seen = load(builder, element(builder, rows, index, I32), I32)
+        seen = load(builder, element(builder, rows, cell, I32), I32)
         reached = NUMBER.of(builder, number)
         builder.store(builder.icmp_unsigned(">=", builder.zext(seen, I64), reached), found)
     return found
@@ -123,4 +151,4 @@ def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
     return builder.select(plain, I64(clocks.WRITTEN), atomic)
 
 
-__all__ = ["EVENT", "QUERY", "acquired", "barrier_orders", "conflicts", "known"]
+__all__ = ["EVENT", "QUERY", "acquired", "barrier_orders", "behind", "conflicts", "known"]

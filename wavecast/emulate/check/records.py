@@ -4,6 +4,10 @@ The first word says who, which bytes, how atomic, whether volatile and by which 
 second has the number of the access in its stream (`counters.py`), and the site (`shadow.py`) by
 which its workgroup has last loaded the dword. Where several workgroups have read the same bytes the
 group is `MANY`.
+
+Where launches of several GPUs run at once, records stay when a launch has ended: `GROUP` counts the
+workgroups of all launches, and the second word has the number of the launch. Every GPU has its own
+records of loads; a store is compared with those of all (`PEERS`).
 """
 
 from __future__ import annotations
@@ -19,18 +23,23 @@ GROUP, WAVE = ShadowField(0, 27), ShadowField(27, 6)
 BYTES, ATOMICITY, STREAM = ShadowField(33, 4), ShadowField(37, 3), ShadowField(40, 2)
 VOLATILE, INSTRUCTION = ShadowField(42, 1), ShadowField(48, 16)
 NUMBER, LOADER = ShadowField(0, NUMBER_BITS), ShadowField(32, 16)
+LAUNCH = ShadowField(48, 16)
 MANY = GROUP.mask
 MOST_GROUPS = MANY - 1
-"""Workgroups of a launch that records can name."""
+"""Workgroups of a launch, or of all launches, that records can name."""
+MOST_LAUNCHES = 1 << LAUNCH.bits
 TABLE_WORDS = 8
 """64-bit words of a range in the table of shadows: the arrays below, by index."""
 WRITES, WRITE_NUMBERS, READS, READ_NUMBERS, RELEASES = range(5)
 """Arrays of one word per dword: 64 bits, in `RELEASES` 32 (`clocks.py`). 0 for none."""
+PEERS = RELEASES + 1
+"""A pointer to pointers: `READS` and `READ_NUMBERS` of each other GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRecord:
-    """A record outside native code. `group` is None for several; `wave` counts from 0."""
+    """A record outside native code. `group` is None for several; `wave` counts from 0. `launch` is
+    0 where launches are not compared."""
 
     group: int | None
     wave: int
@@ -38,6 +47,7 @@ class MemoryRecord:
     stream: int
     instruction: int
     number: int
+    launch: int = 0
 
     @classmethod
     def of(cls, who: int, number: int) -> MemoryRecord:
@@ -54,6 +64,7 @@ class MemoryRecord:
             stream=field(STREAM, who),
             instruction=field(INSTRUCTION, who),
             number=field(NUMBER, number),
+            launch=field(LAUNCH, number),
         )
 
 
@@ -62,10 +73,13 @@ __all__ = [
     "BYTES",
     "GROUP",
     "INSTRUCTION",
+    "LAUNCH",
     "LOADER",
     "MANY",
     "MOST_GROUPS",
+    "MOST_LAUNCHES",
     "NUMBER",
+    "PEERS",
     "READS",
     "READ_NUMBERS",
     "RELEASES",

@@ -39,6 +39,8 @@ class Kind(IntEnum):
     MASKED_ELEMENT = 26
     MISALIGNED = 27
     UNINITIALISED_PRIVATE = 28
+    GPU_RACE = 29
+    LAUNCH_RACE = 30
 
     @property
     def rule(self) -> str:
@@ -61,6 +63,10 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.GLOBAL_RACE: "two waves of a workgroup touch the same memory and no barrier orders them",
     Kind.WORKGROUP_RACE: "two workgroups touch the same memory, one of them writes, and no release "
     "and acquire of agent scope orders them",
+    Kind.GPU_RACE: "two GPUs touch the same memory, one of them writes, and nothing orders them: "
+    "no release and acquire of system scope, no stream, event or host thread",
+    Kind.LAUNCH_RACE: "two launches of a GPU in different streams touch the same memory, one of "
+    "them writes, and no stream, event or host thread orders them",
     Kind.LANE_RACE: "lanes of one instruction store different values to the same address",
     Kind.SAME_VALUE: "two workgroups store the same value to the same address and nothing orders "
     "them: harmless while the values are the same",
@@ -102,7 +108,9 @@ class Report:
     `workgroup` (x, y, z), `wave` and `lanes` say who; None where the finding holds for every wave
     that gets there. `addresses` are those of the first lane: host addresses in global memory, byte
     offsets in LDS. `other` is the second instruction of a race, the load or matrix instruction
-    that is outstanding, or where a value came from. `count` is how often it happened.
+    that is outstanding, or where a value came from. `count` is how often it happened. With several
+    GPUs `gpu` is that of the launch, and `other_kernel`, `other_gpu` and `other_workgroup` say who
+    executed the second instruction if another launch did.
     """
 
     kind: Kind
@@ -120,6 +128,10 @@ class Report:
     other_text: str = ""
     other_location: SourceLocation | None = None
     count: int = 1
+    gpu: int | None = None
+    other_kernel: str = ""
+    other_gpu: int | None = None
+    other_workgroup: tuple[int, int, int] | None = None
 
     @property
     def severity(self) -> Severity:

@@ -86,7 +86,9 @@ def _plain(value: Any) -> Any:
 
 
 def _has_lists(operator: Operator) -> bool:
-    return any("list" in str(one) for one in operator.call.__annotations__.values())
+    """Whether an operator takes lists of tensors; lists of numbers are plain arguments."""
+    types = map(str, operator.call.__annotations__.values())
+    return any("list" in one and "Tensor" in one for one in types)
 
 
 __all__ = ["bind", "device", "names", "signature"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wavecast import arch as devices
 from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
 from wavecast.compile.names import readable
+from wavecast.compile.nvidia import descriptor
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.errors import ExecutionError
@@ -21,6 +22,7 @@ from wavecast.integrations.module.memory import Memory
 if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.launch import Emulator
+    from wavecast.isa.program import KernelDescriptor
     from wavecast.model.prediction import Prediction
     from wavecast.model.profile import LaunchProfile
     from wavecast.predict.sample import Sample
@@ -59,8 +61,8 @@ class Function:
         return self.code.parameters
 
     @cached_property
-    def _descriptor(self) -> Any:
-        return parse_descriptor(self.code)
+    def _descriptor(self) -> KernelDescriptor:
+        return parse_descriptor(self.code) if self.code.is_amd else descriptor(self.code)
 
     @cached_property
     def _most_lds(self) -> int:

@@ -1,4 +1,4 @@
-"""Types of kernel parameters as HIP and OpenCL sources write them, and what fits them.
+"""Types of kernel parameters as HIP, CUDA and OpenCL sources write them, and what fits them.
 
 Names of dtypes are those numpy and PyTorch share: `float32`, `bfloat16`, `float8_e4m3fn`.
 """
@@ -10,7 +10,10 @@ from typing import Final
 
 from wavecast.dtypes import Family, Spelling, element_bytes, is_dtype, lookup
 
-_HIP_VECTORS: Final = {"__half2": "float16", "__hip_bfloat162": "bfloat16"}
+_VECTORS_OF_HALVES: Final = {
+    **dict.fromkeys(("__half2", "half2"), "float16"),
+    **dict.fromkeys(("__hip_bfloat162", "__nv_bfloat162", "nv_bfloat162"), "bfloat16"),
+}
 _VECTOR = re.compile(
     r"(u?(?:char|short|int|long|longlong)|float|double)([1-4]|8|16)"
 )  # HIP has up to four elements, OpenCL up to sixteen
@@ -28,7 +31,7 @@ def element_dtype(type_name: str) -> str:
         return ""
     name = type_name[:-1].removeprefix("std::")
     vector = _VECTOR.fullmatch(name)
-    return _HIP_VECTORS.get(name) or scalar_dtype(vector[1] if vector else name)
+    return _VECTORS_OF_HALVES.get(name) or scalar_dtype(vector[1] if vector else name)
 
 
 def vector_type(type_name: str) -> tuple[str, int]:
@@ -36,8 +39,8 @@ def vector_type(type_name: str) -> tuple[str, int]:
     name = type_name.removeprefix("std::")
     if name == "dim3":
         return "uint32", 3
-    if name in _HIP_VECTORS:
-        return _HIP_VECTORS[name], 2
+    if name in _VECTORS_OF_HALVES:
+        return _VECTORS_OF_HALVES[name], 2
     found = _VECTOR.fullmatch(name)
     return (scalar_dtype(found[1]), int(found[2])) if found else ("", 0)
 

@@ -10,6 +10,7 @@ a function is traced: give `keras.Input` a `batch_size`, or run eagerly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -22,15 +23,10 @@ from wavecast.integrations.tensorflow.functions import function
 _operator = cache(function)
 
 
-class _SameShape(keras.layers.Layer):
-    """A layer whose output has the shape of its input. `settings` are the names of the arguments
-    that rebuild it."""
+class _Rebuilt(keras.layers.Layer):
+    """A layer that `settings`, names of the constructor's arguments, rebuild."""
 
     settings: ClassVar[tuple[str, ...]] = ()
-
-    def compute_output_shape(self, input_shape: Any) -> Any:
-        """That of the input."""
-        return input_shape
 
     def get_config(self) -> dict[str, Any]:
         """Arguments of the constructor."""
@@ -39,6 +35,14 @@ class _SameShape(keras.layers.Layer):
     def weight(self, name: str, *shape: int, initializer: str = "glorot_uniform") -> Any:
         """A trainable weight."""
         return self.add_weight(shape=shape, initializer=initializer, name=name)
+
+
+class _SameShape(_Rebuilt):
+    """A layer whose output has the shape of its input."""
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """That of the input."""
+        return input_shape
 
 
 class KerasRMSNorm(_SameShape):
@@ -167,6 +171,95 @@ class KerasExperts(_SameShape):
         return tf.reshape(found, x.shape)
 
 
+class KerasConvolution(_Rebuilt):
+    """`convolution` of one, two or three spatial dimensions, the length of `kernel_size`, with
+    channels last. Arguments are those of `keras.layers.Conv2D`; sizes are one number per spatial
+    dimension or one for all. `padding` is `valid` or `same`; `activation` is none, relu, silu or
+    gelu."""
+
+    settings = (
+        "filters", "kernel_size", "strides", "padding", "dilation_rate", "groups", "activation",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        filters: int,
+        kernel_size: Sequence[int],
+        strides: int | Sequence[int] = 1,
+        padding: str = "valid",
+        dilation_rate: int | Sequence[int] = 1,
+        groups: int = 1,
+        activation: str = "none",
+        **named: Any,
+    ) -> None:
+        super().__init__(**named)
+        self.filters, self.groups, self.activation = filters, groups, activation
+        self.kernel_size, self.padding = tuple(kernel_size), padding
+        if not 1 <= len(self.kernel_size) <= 3:
+            raise UsageError(f"kernel_size {self.kernel_size}: one to three numbers")
+        if padding not in ("valid", "same"):
+            raise UsageError(f"padding is valid or same, not {padding!r}")
+        if filters % groups:
+            raise UsageError(f"{filters} filters do not divide among {groups} groups")
+        self.strides = self._sizes("strides", strides)
+        self.dilation_rate = self._sizes("dilation_rate", dilation_rate)
+
+    def build(self, input_shape: Any) -> None:
+        """The kernel [*kernel_size, channels / groups, filters] and the bias [filters]."""
+        channels = input_shape[-1]
+        if channels % self.groups:
+            raise UsageError(f"{channels} channels do not divide among {self.groups} groups")
+        shape = (*self.kernel_size, channels // self.groups, self.filters)
+        self.kernel = self.weight("kernel", *shape)
+        self.bias = self.weight("bias", self.filters, initializer="zeros")
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """[batch, …, filters]."""
+        spans = zip(input_shape[1:-1], self._padded(input_shape), strict=True)
+        extents = [
+            (size + sum(padded) - dilation * (kernel - 1) - 1) // stride + 1
+            for (size, padded), kernel, stride, dilation in zip(
+                spans, self.kernel_size, self.strides, self.dilation_rate, strict=True
+            )
+        ]
+        return (input_shape[0], *extents, self.filters)
+
+    def call(self, x: Any) -> Any:
+        """`x` [batch, …, channels]. Raises ArgumentError."""
+        padded = self._padded(x.shape)
+        uneven = [(0, after - before) for before, after in padded]
+        if any(after for _, after in uneven):
+            x = tf.pad(x, [(0, 0), *uneven, (0, 0)])
+        last = len(self.kernel_size) + 1
+        inner = range(1, last)
+        kernel = tf.transpose(_cast(self.kernel, x), (last, last - 1, *range(last - 1)))
+        found = _operator("convolution")(
+            tf.transpose(x, (0, last, *inner)), kernel, _cast(self.bias, x),
+            list(self.strides), [before for before, _ in padded], list(self.dilation_rate),
+            self.groups, self.activation,
+        )  # fmt: skip
+        return tf.transpose(found, (0, *range(2, last + 1), 1))
+
+    def _padded(self, shape: Any) -> list[tuple[int, int]]:
+        """Zeros before and after each spatial dimension of an input, as TensorFlow adds them: of an
+        odd number the last is after."""
+        if self.padding == "valid":
+            return [(0, 0)] * len(self.kernel_size)
+        sizes = zip(shape[1:-1], self.kernel_size, self.strides, self.dilation_rate, strict=True)
+        found = []
+        for size, kernel, stride, dilation in sizes:
+            read = (-(-size // stride) - 1) * stride + dilation * (kernel - 1) + 1
+            zeros = max(read - size, 0)
+            found.append((zeros // 2, zeros - zeros // 2))
+        return found
+
+    def _sizes(self, name: str, given: int | Sequence[int]) -> tuple[int, ...]:
+        found = (given,) * len(self.kernel_size) if isinstance(given, int) else tuple(given)
+        if len(found) != len(self.kernel_size):
+            raise UsageError(f"{name} {found}: one number, or {len(self.kernel_size)}")
+        return found
+
+
 def _cast(weight: Any, x: Any) -> Any:
     """A weight in the dtype of the input, as a tensor."""
     return tf.cast(tf.convert_to_tensor(weight), x.dtype)
@@ -174,6 +267,7 @@ def _cast(weight: Any, x: Any) -> Any:
 
 __all__ = [
     "KerasAttention",
+    "KerasConvolution",
     "KerasExperts",
     "KerasGatedMLP",
     "KerasLayerNorm",

@@ -14,6 +14,7 @@ from wavecast.integrations.patching import Patches
 
 if TYPE_CHECKING:
     from wavecast.emulate.node import GpuNode
+    from wavecast.integrations.torch_cpu.gpus import Gpus
 
 
 @contextlib.contextmanager
@@ -57,38 +58,42 @@ def emulated_cuda(
         from wavecast.integrations.torch_cpu.gpus_mode import SeveralGpus
 
         gpus = Gpus(node)
-        active = SeveralGpus(torch, gpus)
+        active = gpus.mode = SeveralGpus(torch, gpus)
     try:
         compiling.install(patches, facts)
         cuda_api.install(patches, facts, executing=executing, gpus=gpus)
         checks.install(patches, in_doubt, note)
-        fake.install(patches)
+        fake.install(patches, gpus)
         products.install(patches)
         histograms.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
-        if node is not None:
-            _follow_threads(patches, node, active)
+        if gpus is not None:
+            _follow_threads(patches, gpus)
+            gpus.install(patches)
         with active:
             yield gpus
     finally:
         patches.restore()
 
 
-def _follow_threads(patches: Patches, node: GpuNode, mode: Any) -> None:
+def _follow_threads(patches: Patches, gpus: Gpus) -> None:
     """Let threads that a program starts use the GPUs: PyTorch's modes are per thread."""
     from wavecast.emulate.node import THREAD_PREFIX
 
-    start = threading.Thread.start
+    node, start = gpus.node, threading.Thread.start
 
     @functools.wraps(start)
     def followed(thread: threading.Thread) -> None:
         if not thread.name.startswith(THREAD_PREFIX):
             run = thread.run
+            blocks = [block() for block in gpus.followed]
 
             def in_mode() -> None:
                 try:
-                    with mode:
+                    with contextlib.ExitStack() as stack:
+                        for block in (gpus.mode, *blocks):
+                            stack.enter_context(block)
                         run()
                 finally:
                     node.remove_host(thread)

@@ -4,14 +4,16 @@ stream each host thread has chosen."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
 
 from wavecast.emulate.node import GpuNode, LaunchQueue
+from wavecast.integrations.patching import Patches
 
 HOST: Final = -1
 """What `Gpus.owner` gives for memory of the host."""
@@ -25,13 +27,20 @@ class _Chosen(threading.local):
     def __init__(self) -> None:
         self.gpu = 0
         self.streams: dict[int, int] = {}
+        self.backward = 0
 
 
 class Gpus:
-    """The GPUs of a node as PyTorch sees them."""
+    """The GPUs of a node as PyTorch sees them. `mode` is on in all threads of the program; threads
+    that one starts run in the blocks that `followed` makes there, calls that draw random numbers in
+    that of `drawing`."""
+
+    mode: Any
 
     def __init__(self, node: GpuNode) -> None:
         self.node = node
+        self.followed: list[Callable[[], contextlib.AbstractContextManager[Any]]] = []
+        self.drawing: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
         self._chosen = _Chosen()
         self._streams = 0
         self._lock = threading.Lock()
@@ -101,6 +110,37 @@ class Gpus:
         finally:
             self.select(before)
 
+    @property
+    def backward(self) -> bool:
+        """Whether the calling thread computes gradients: PyTorch computes some on the host and
+        calls nothing that could wait for launches."""
+        return self._chosen.backward > 0
+
+    def install(self, patches: Patches) -> None:
+        """Let gradients, and memory that changes its size, wait for launches."""
+        engine = torch.autograd.graph._engine_run_backward
+
+        @functools.wraps(engine)
+        def run_backward(*args: Any, **named: Any) -> Any:
+            self._chosen.backward += 1
+            try:
+                return engine(*args, **named)
+            finally:
+                self._chosen.backward -= 1
+
+        for module in (torch.autograd, torch.autograd.graph):
+            patches.attribute(module, "_engine_run_backward", run_backward)
+        resize = torch.UntypedStorage.resize_
+
+        @functools.wraps(resize)
+        def resized(memory: Any, size: int) -> Any:
+            gpu = getattr(memory, _OWNER, HOST)
+            if gpu != HOST and size != memory.nbytes():
+                self.node.wait_for(gpu)
+            return resize(memory, size)
+
+        patches.attribute(torch.UntypedStorage, "resize_", resized)
+
     def wait(self, owners: set[int]) -> None:
         """Wait until the calling thread's streams on some GPUs have done what was launched on them.
         Raises what a launch raised."""
@@ -137,7 +177,9 @@ def owned() -> Iterator[tuple[int, int, int]]:
             gpu = owner(item)
             if gpu is not None:
                 found = item.untyped_storage()
-                yield gpu, found.data_ptr(), found.data_ptr() + found.nbytes()
+                with contextlib.suppress(RuntimeError):  # fake tensors have no address
+                    first = found.data_ptr()
+                    yield gpu, first, first + found.nbytes()
 
 
 __all__ = ["HOST", "Gpus", "assign", "owned", "owner", "storage"]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
 from wavecast.integrations.torch_cpu.gpus import HOST, Gpus, assign, owner, storage
@@ -39,6 +40,20 @@ _NO_DATA: Final = frozenset(
     }
 )
 """Functions that read no elements: shapes, views and allocation."""
+_RANDOM: Final = frozenset(
+    {
+        *("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"),
+        *("normal", "bernoulli", "multinomial", "poisson", "binomial", "random_", "uniform_"),
+        *("normal_", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_"),
+        *("kaiming_uniform_", "kaiming_normal_", "xavier_uniform_", "xavier_normal_"),
+        *("trunc_normal_", "orthogonal_", "sparse_", "gumbel_softmax", "rrelu", "rrelu_"),
+        *("dropout", "dropout_", "dropout1d", "dropout2d", "dropout3d", "native_dropout"),
+        *("alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_alpha_dropout"),
+        *("feature_dropout_", "feature_alpha_dropout_", "scaled_dot_product_attention"),
+        *("multi_head_attention_forward", "fractional_max_pool2d", "fractional_max_pool3d"),
+    }
+)
+"""Functions that draw random numbers."""
 _ACROSS: Final = frozenset({"copy_", "to", "__set__", "type_as", "set_"})
 """Functions whose tensors may belong to different GPUs."""
 
@@ -67,7 +82,7 @@ class SeveralGpus(CudaOnCpu):
         name = getattr(func, "__name__", "")
         if func in self._answers:
             return super().__torch_function__(func, types, args, given)
-        tensors = [one for one in tree_leaves((args, given)) if isinstance(one, torch.Tensor)]
+        tensors = _tensors((args, given))
         owners = {found for one in tensors if (found := owner(one)) is not None}
         asked = self._asked(name, args, given)
         if name == "to" and asked is not None:
@@ -76,7 +91,11 @@ class SeveralGpus(CudaOnCpu):
         if tensors and reads:
             self._check_same(name, tensors)
             self.gpus.wait(owners)
-        result = super().__torch_function__(func, types, args, given)
+        if name in _RANDOM:
+            with self.gpus.drawing():
+                result = super().__torch_function__(func, types, args, given)
+        else:
+            result = super().__torch_function__(func, types, args, given)
         new = asked if asked is not None else max(owners, default=None)
         if new is not None:
             self._assign(result, new, tensors)
@@ -144,16 +163,26 @@ class SeveralGpus(CudaOnCpu):
 
     def _assign(self, result: Any, gpu: int, tensors: list[Any]) -> None:
         """Let memory that a call has made belong to a device."""
-        if isinstance(result, torch.Tensor):
-            results = [result]
-        else:
-            results = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
-        for one in results:
+        for one in _tensors(result):
             found = storage(one)
             if found is None or owner(one) is not None:
                 continue
             if all(storage(other) is not found for other in tensors):
                 assign(one, gpu)
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    """The tensors in a call, those with memory that others wrap (DTensor) included."""
+    found = [values] if isinstance(values, torch.Tensor) else tree_leaves(values)
+    found = [one for one in found if isinstance(one, torch.Tensor)]
+    for one in found:
+        if type(one) not in _PLAIN and is_traceable_wrapper_subclass(one):
+            names, _ = one.__tensor_flatten__()
+            found += [getattr(one, name) for name in names if hasattr(getattr(one, name), "dim")]
+    return [one for one in found if isinstance(one, torch.Tensor)]
+
+
+_PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 
 
 def _device(index: int) -> torch.device:

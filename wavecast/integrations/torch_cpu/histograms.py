@@ -10,12 +10,15 @@ from wavecast.integrations.patching import Patches
 
 
 def install(patches: Patches) -> None:
-    """Replace the CPU's kernel of `histc` for integers, with the bins of the GPU's kernel; other
-    dtypes keep theirs."""
+    """Replace the CPU's kernel of `histc` for integers, with the bins of the GPU's kernel, and the
+    sizes that `torch.compile` asks for; other dtypes keep theirs."""
     import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
     own: Any = torch.library.get_kernel("aten::histc", "CPU")
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+    in_python: Any = torch.ops.aten.histc.default
+    own_sizes = in_python.py_kernels[torch._C.DispatchKey.Meta]
 
     @functools.wraps(torch.histc)
     def histc(
@@ -25,11 +28,33 @@ def install(patches: Patches) -> None:
             return own.call_boxed(cpu, values, bins, min, max)
         return _counts(values, bins, int(min), int(max))
 
+    @functools.wraps(torch.histc)
+    def sizes(values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+        if values.dtype.is_floating_point or values.dtype.is_complex:
+            return own_sizes(values, bins, min, max)
+        return values.new_empty(bins)
+
+    patches.callback(FakeTensorMode.cache_clear)
     library = torch.library.Library("aten", "IMPL")
     patches.callback(library._destroy)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators")
         library.impl("histc", histc, "CPU")
+        library.impl("histc", sizes, "Meta")
+    _replace_in_python(patches, in_python, torch._C.DispatchKey.Meta, sizes)
+
+
+def _replace_in_python(patches: Patches, operator: Any, key: Any, kernel: Any) -> None:
+    """Replace the kernel that PyTorch's dispatcher in Python, which Dynamo uses, has in a table of
+    its own."""
+    table, known = operator.py_kernels, operator._dispatch_cache
+
+    def put(kernel: Any) -> None:
+        table[key] = kernel
+        known.clear()
+
+    patches.callback(put, table[key])
+    put(kernel)
 
 
 def _counts(values: Any, bins: int, low: int, high: int) -> Any:

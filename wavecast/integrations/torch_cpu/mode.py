@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch_cpu.random import CudaGenerator
@@ -51,6 +52,15 @@ class CudaOnCpu(TorchFunctionMode):
         }
         self._to = tensor.to
         self._type = tensor.type
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """A block with this mode on: PyTorch calls Python from its dispatcher with modes off."""
+        if self in _get_current_function_mode_stack():
+            yield
+            return
+        with self:
+            yield
 
     def __torch_function__(
         self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import UsageError, WavecastError
 from wavecast.integrations.devices import DeviceFacts
-from wavecast.integrations.triton.program import own_traceback, run_as_main
+from wavecast.integrations.triton.program import (
+    own_traceback,
+    program_of,
+    run_as_main,
+    starts_processes,
+)
 from wavecast.integrations.triton.session import device_facts
 
 if TYPE_CHECKING:
@@ -73,10 +78,12 @@ def device(
     from wavecast.emulate.mode import Modes
     from wavecast.emulate.node import GpuNode
     from wavecast.emulate.trace.mode import TraceMode
+    from wavecast.integrations.distributed import emulated_ranks
     from wavecast.integrations.torch_cpu import emulated_cuda, has_gpu
     from wavecast.integrations.torch_cpu.fresh import CANARY, FreshMemory
     from wavecast.integrations.triton.execute import ExecutingHooks
     from wavecast.integrations.triton.node import NodeHooks
+    from wavecast.integrations.triton.node_checks import NodeChecks
 
     facts = device_facts(arch)
     asked = gathering(check)
@@ -85,21 +92,34 @@ def device(
     tracing = TraceMode() if trace is True else trace or None
     written = WrittenBytes()
     watching: list[Mode] = [] if tracing is None else [tracing]
+    node_checks = NodeChecks(count) if checked and count != 1 else None
     if checked:
-        watching.append(CheckMode(reports.add, CANARY, numbers=reports.numbers, written=written))
-    if count != 1 and (checked or tracing is not None):
+        order = node_checks.order if node_checks is not None else None
+        checks = CheckMode(
+            reports.add, CANARY, numbers=reports.numbers, written=written, gpus=order
+        )
+        watching.append(checks)
+    if count != 1 and tracing is not None:
         raise UsageError(
-            "checks and traces see one launch, not what other GPUs do: not with several GPUs",
+            "traces see one launch, not what other GPUs do: not with several GPUs",
+            hint="trace the kernel with count=1",
+        )
+    if count != 1 and reports.determinism:
+        raise UsageError(
+            "launches that other GPUs may change cannot be repeated: no check of determinism with "
+            "several GPUs",
             hint="check the kernel with count=1",
         )
     orders = OrderChecks(reports.add) if checked and reports.determinism else None
     emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
     predicted = _predicted_device(arch, facts)
-    node = GpuNode(count) if count != 1 else None
+    streams = node_checks.order.streams if node_checks is not None else None
+    node = GpuNode(count, streams) if count != 1 else None
     if node is None:
         hooks = ExecutingHooks(facts, predicted, emulator, reports, kernels=kernels)
     else:
         hooks = NodeHooks(node, emulator, facts, predicted, reports=reports, kernels=kernels)
+        hooks.checks = node_checks
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
@@ -114,8 +134,12 @@ def device(
                 )
                 if isinstance(hooks, NodeHooks):
                     hooks.gpus = gpus
+                    hooks.rank_threads = modes.enter_context(emulated_ranks(gpus))
             if checked:
-                modes.enter_context(FreshMemory(written))
+                fresh = FreshMemory(written)
+                modes.enter_context(fresh)
+                if isinstance(hooks, NodeHooks):
+                    hooks.gpus.followed.append(lambda: fresh)
             if node is not None:
                 modes.enter_context(_closing(node))
             yield hooks
@@ -169,7 +193,8 @@ def run_script(
     **options: Any,
 ) -> ScriptExit:
     """Run a script as `__main__` in this process with its launches executed; `options` are those of
-    `device`.
+    `device`. With a `count` of 2 or more it is run once per GPU, in threads with the variables that
+    `torchrun` sets, unless it imports `multiprocessing`, whose `spawn` starts threads then.
 
     What the emulator cannot do is raised as it is; anything else the script raises is described.
     """
@@ -178,8 +203,14 @@ def run_script(
 
 
 def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks) -> ScriptExit:
+    from wavecast.integrations.triton.node import NodeHooks
+
     try:
-        run_as_main(path, arguments)
+        if isinstance(hooks, NodeHooks) and not starts_processes(path):
+            run = program_of(path, arguments)
+            hooks.ranks(lambda _: run())
+        else:
+            run_as_main(path, arguments)
     except WavecastError:
         raise
     except SystemExit as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wavecast.compile.codeobject import Launch
@@ -18,14 +18,18 @@ from wavecast.integrations.triton.launches import build_launch
 from wavecast.kernels import recording
 
 if TYPE_CHECKING:
+    from wavecast.integrations.distributed.ranks import RankThreads
     from wavecast.integrations.torch_cpu.gpus import Gpus
+    from wavecast.integrations.triton.node_checks import NodeChecks
 
 
 class NodeHooks(ExecutingHooks):
     """`ExecutingHooks` for several GPUs: launches are queued, and run while the program launches
-    others. `gpus` is set once PyTorch knows them."""
+    others. `gpus` and `rank_threads` are set once PyTorch knows them."""
 
     gpus: Gpus
+    rank_threads: RankThreads
+    checks: NodeChecks | None = None
 
     def __init__(self, node: GpuNode, emulator: Emulator, *args: Any, **named: Any) -> None:
         super().__init__(*args, emulator=emulator, **named)
@@ -43,11 +47,16 @@ class NodeHooks(ExecutingHooks):
         @functools.wraps(run)
         def alone(*args: Any, **named: Any) -> Any:
             with self._launching:  # Triton's caches are not made for several threads
-                return run(*args, **named)
+                result = run(*args, **named)
+            if self.gpus.backward:
+                self.gpus.wait({self.gpus.current})
+            return result
 
         self._patches.attribute(JITFunction, "run", alone)
         recording.start_blocking()  # replayed launches would not wait for the lock
         self._patches.callback(recording.stop_blocking)
+        if self.checks is not None:
+            self.checks.install(self._patches, self.node.changed)
 
     def ranks(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Call `function(rank, *args)` for every GPU in a thread whose current device it is.
@@ -60,9 +69,10 @@ class NodeHooks(ExecutingHooks):
 
         def run(rank: int) -> None:
             try:
-                self.gpus.select(rank)
-                results[rank] = function(rank, *args)
-                self.node.synchronize(rank)
+                with self.rank_threads.rank(rank, self.node.count):
+                    self.gpus.select(rank)
+                    results[rank] = function(rank, *args)
+                    self.node.synchronize(rank)
             except BaseException as error:
                 failures.append((rank, error))
 
@@ -90,9 +100,7 @@ class NodeHooks(ExecutingHooks):
         from wavecast.integrations.torch_cpu import gpus
 
         here = self.gpus.current
-        for value in values:
-            if not hasattr(value, "untyped_storage"):
-                continue
+        for value in _tensors(values):
             owner = gpus.owner(value)
             if owner == gpus.HOST:
                 raise LaunchError(
@@ -101,6 +109,8 @@ class NodeHooks(ExecutingHooks):
                 )
             if owner is None:
                 gpus.assign(value, here)
+            if self.checks is not None:
+                self.checks.follow(value.untyped_storage(), here if owner is None else owner)
         self.emulator.translate(launch.code)
         run = functools.partial(
             self.emulator.run,
@@ -119,6 +129,15 @@ class NodeHooks(ExecutingHooks):
                 kept.clear()
 
         self.gpus.queue().submit(execute)
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Any]:
+    """The tensors among parameters, also those in tuples."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _tensors(value)
+        elif hasattr(value, "untyped_storage"):
+            yield value
 
 
 def memory_of(address: int) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import sys
 import tokenize
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+_SPAWNING = ("torch.multiprocessing.", "multiprocessing.")
 _LONGEST = 160
 """Characters of a message worth repeating: failed comparisons print whole tensors."""
 
@@ -19,12 +21,34 @@ def run_as_main(path: Path, arguments: Sequence[str]) -> None:
 
     Whatever the script raises is passed on, SystemExit included.
     """
-    main = types.ModuleType("__main__")
-    main.__file__ = str(path)
-    sys.modules["__main__"] = main
+    program_of(path, arguments)()
+
+
+def program_of(path: Path, arguments: Sequence[str]) -> Callable[[], None]:
+    """A function that executes `path` as `__main__`, once per call, with the variables of a module
+    per call. Raises SyntaxError."""
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    exec(compile(_source(path), str(path), "exec"), main.__dict__)
+    code = compile(_source(path), str(path), "exec")
+
+    def run() -> None:
+        main = types.ModuleType("__main__")
+        main.__file__ = str(path)
+        sys.modules["__main__"] = main
+        exec(code, main.__dict__)
+
+    return run
+
+
+def starts_processes(path: Path) -> bool:
+    """Whether a script imports a module that starts processes. Raises SyntaxError."""
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(_source(path), str(path))):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            named |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return any(f"{name}.".startswith(_SPAWNING) for name in named)
 
 
 def _source(path: Path) -> str:

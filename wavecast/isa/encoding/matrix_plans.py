@@ -25,8 +25,7 @@ class MfmaPlanBuilder(VectorPlanBuilder):
         for role in self.row.operands:
             dwords = role.dwords
             if not parts:
-                texts = operands.vectors(dwords, True)
-                parts.append(gathered(texts, fields["vdst"], fields["acc_cd"]))
+                parts.append(self._sum(dwords))
             elif sources < 2:
                 parts.append(self._matrix_source(sources, role))
                 sources += 1
@@ -39,6 +38,13 @@ class MfmaPlanBuilder(VectorPlanBuilder):
                 parts.append(gathered(texts, fields[f"scale{number}"]))
                 sources += 1
         return parts
+
+    def _sum(self, dwords: int) -> Part:
+        """D, the accumulation registers where nothing else can be."""
+        fields = self.fields
+        if "accumulators_only" in self.traits:
+            return gathered(Texts(lambda i: operands.vector_text(i, dwords, "a")), fields["vdst"])
+        return gathered(operands.vectors(dwords, True), fields["vdst"], fields["acc_cd"])
 
     def _matrix_source(self, number: int, role: OperandRole) -> Part:
         fields, shape = self.fields, self.row.matrix
@@ -61,12 +67,13 @@ class MfmaPlanBuilder(VectorPlanBuilder):
     def _addend(self, role: OperandRole) -> Part:
         """C of an MFMA, or the index of a sparse one (always a VGPR)."""
         sparse = self.row.matrix is not None and self.row.matrix.sparse
+        always = "accumulators_only" in self.traits
 
         def text(index: int) -> str:
             code = index & 0x1FF
             if code < operands.FIRST_VGPR:
                 return operands.source_text(self.target, code, role.dwords, role.type)
-            prefix = "a" if index >> 9 and not sparse else "v"
+            prefix = "a" if always or (index >> 9 and not sparse) else "v"
             return operands.vector_text(code - operands.FIRST_VGPR, role.dwords, prefix)
 
         return gathered(Texts(text), self.fields["src2"], self.fields["acc_cd"])

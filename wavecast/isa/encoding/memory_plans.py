@@ -10,6 +10,7 @@ from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole, Role, Spac
 
 _NO_SADDR_OF_GFX9 = 0x7F
 _NO_SADDR = 0x7C
+_NULL = 0x7D
 
 
 class ScalarMemoryPlanBuilder(PlanBuilder):
@@ -149,13 +150,19 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         shown = Texts(lambda index: texts[index & 0x1FF] if index >> 9 else "")
         return Part(tuple(gathers), shown)
 
+    def _is_no_saddr(self, code: int) -> bool:
+        """Whether the code of a scalar address says that there is none."""
+        if code == _NULL:
+            return "null_for_no_saddr" in self.traits
+        return code == _NO_SADDR_OF_GFX9 or (code == _NO_SADDR and "null_at_124" in self.traits)
+
     def _saddr(self, optional: bool) -> Part:
         none = "" if optional else "off"
         scratch = self.row.memory is not None and self.row.memory.space is Space.SCRATCH
         dwords = 1 if scratch else 2
 
         def text(code: int) -> str:
-            if code == _NO_SADDR_OF_GFX9 or (code == _NO_SADDR and "null_at_124" in self.traits):
+            if self._is_no_saddr(code):
                 return none
             return operands.scalar_text(self.target, code, dwords)
 
@@ -167,10 +174,9 @@ class VectorMemoryPlanBuilder(PlanBuilder):
             if "sve" in fields:
                 shown = Texts(lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 else "off")
                 return gathered(shown, fields["addr"], fields["sve"])
+            by_lane = _NULL if "null_for_no_saddr" in self.traits else _NO_SADDR_OF_GFX9
             shown = Texts(
-                lambda i: (
-                    operands.vector_text(i & 0xFF, 1) if i >> 8 == _NO_SADDR_OF_GFX9 else "off"
-                )
+                lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 == by_lane else "off"
             )
             return gathered(shown, fields["addr"], fields["saddr"])
         optional = any(role.kind is OperandKind.SCALAR_ADDRESS for role in self.row.operands)
@@ -179,8 +185,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
 
         def text(index: int) -> str:
             code = index >> 8
-            none = code == _NO_SADDR_OF_GFX9 or (code == _NO_SADDR and "null_at_124" in self.traits)
-            return operands.vector_text(index & 0xFF, 2 if none else 1)
+            return operands.vector_text(index & 0xFF, 2 if self._is_no_saddr(code) else 1)
 
         return gathered(Texts(text), fields["addr"], fields["saddr"])
 

@@ -24,25 +24,48 @@ HALF: Final = 8 << 20
 """Bytes of a half of a buffer; longer inputs take several launches."""
 _ALIGNED: Final = 256
 _RECENT: Final = 16
-_FIELDS: Final = 5
+_FIELDS: Final = 6
 CALLS: Final = (
-    *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"),
-    *("all_reduce_rms_norm",),
+    *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_uneven"),
+    *("broadcast", "all_reduce_rms_norm"),
 )
+OPS: Final = ("sum", "avg", "max", "min", "product")
+MOVED: Final = (
+    *FLOATS,
+    *(torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool),
+    *(torch.uint16, torch.uint32, torch.uint64, torch.complex64, torch.complex128),
+    *(torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz),
+)
+"""The dtypes that are copied between ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankCall:
-    """What all ranks must agree on in a call: its `option` is the root, or the shots."""
+    """What all ranks must agree on in a call: its `option` is the root, or the shots. `count` is
+    that of elements, of a row where ranks pass different numbers of rows."""
 
     name: str
     count: int
     dtype: torch.dtype
     option: int = 0
+    op: str = "sum"
 
     def __str__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
-        return f"{self.name} of {self.count} {dtype} (option {self.option})"
+        op = "" if self.op == "sum" else f"{self.op}, "
+        return f"{self.name} of {self.count} {dtype} ({op}option {self.option})"
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The call as integers."""
+        dtype, op = MOVED.index(self.dtype), OPS.index(self.op)
+        return CALLS.index(self.name), self.count, dtype, self.option, op
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> RankCall:
+        """The call that `numbers` are of."""
+        name, count, dtype, option, op = numbers
+        return cls(CALLS[name], count, MOVED[dtype], option, OPS[op])
 
 
 class CallBoard:
@@ -58,14 +81,14 @@ class CallBoard:
 
     def post(self, rank: int, number: int, call: RankCall) -> None:
         """Note a rank's call. Raises ArgumentError if a peer's call of that number is another."""
-        row = (CALLS.index(call.name), call.count, FLOATS.index(call.dtype), call.option, number)
+        row = (*call.numbers, number)
         slot = number % _RECENT
         self.rows[rank, slot, : _FIELDS - 1] = row[:-1]
         self.rows[rank, slot, -1] = number
         for peer in range(len(self.rows)):
             other = tuple(self.rows[peer, slot].tolist())
             if other[-1] == number and other != row:
-                theirs = RankCall(CALLS[other[0]], other[1], FLOATS[other[2]], other[3])
+                theirs = RankCall.of(other[:-1])
                 raise ArgumentError(
                     f"collective {number}: rank {rank} calls {call}, rank {peer} {theirs}"
                 )
@@ -114,14 +137,32 @@ def groups(world: int, half: int = HALF) -> list[RankGroup]:
 
     Raises ArgumentError for fewer than two ranks.
     """
+    return groups_of(range(world), half)
+
+
+def groups_of(gpus: Sequence[int], half: int = HALF) -> list[RankGroup]:
+    """A group of some GPUs of this process, one element per rank; `half` is that of a rank's
+    buffer in bytes. Raises ArgumentError for fewer than two ranks."""
+    world = len(gpus)
     if world < 2:
         raise ArgumentError(f"a group of {world}: collectives need two ranks or more")
     board = CallBoard(np.zeros(CallBoard.shape(world), np.int64))
     size = -(-half // _ALIGNED) * _ALIGNED
-    buffers = [torch.zeros(2 * size, dtype=torch.uint8, device=f"cuda:{r}") for r in range(world)]
+    buffers = [torch.zeros(2 * size, dtype=torch.uint8, device=f"cuda:{r}") for r in gpus]
     pad = pad_size(world, WAVES)
-    signals = [torch.zeros(pad, dtype=torch.int32, device=f"cuda:{r}") for r in range(world)]
+    signals = [torch.zeros(pad, dtype=torch.int32, device=f"cuda:{r}") for r in gpus]
     return [RankGroup(rank, buffers, signals, board) for rank in range(world)]
 
 
-__all__ = ["CALLS", "HALF", "WAVES", "CallBoard", "RankCall", "RankGroup", "groups"]
+__all__ = [
+    "CALLS",
+    "HALF",
+    "MOVED",
+    "OPS",
+    "WAVES",
+    "CallBoard",
+    "RankCall",
+    "RankGroup",
+    "groups",
+    "groups_of",
+]

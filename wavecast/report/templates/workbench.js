@@ -15,6 +15,7 @@ let before = null;    // figures to compare with: {label: {device: seconds}}
 let pinned = false;
 let launch = 0, target = 0, view = "Assembly", line = 0;
 let timer = 0, number = 0;
+let priced = false;   // whether findings have what their advice saves
 
 async function call(path, body) {
   const options = { headers: { Authorization: `Bearer ${token}` } };
@@ -77,11 +78,28 @@ async function explain() {
     fail(why);
     launch = Math.min(launch, answer.launches.length - 1);
     target = Math.min(target, answer.launches[launch].targets.length - 1);
+    priced = false;
     render();
+    advice(mine);
   } catch (error) {
     if (mine !== number || error.replaced) return;
     status("");
     fail(error.message);
+  }
+}
+
+/* What the advice of findings saves, which takes longer: their fixes are compiled. */
+async function advice(mine) {
+  try {
+    const document = await ask("advice");
+    if (mine !== number) return;
+    result.document = document;
+    priced = true;
+    targets();
+    paint();
+    if (view === "Findings") tabs();
+  } catch (error) {
+    if (mine === number && !error.replaced) fail(error.message);
   }
 }
 
@@ -318,8 +336,8 @@ panel.addEventListener("click", (event) => {
 
 function findings() {
   const found = entry(current(), target).findings;
-  panel.innerHTML = `<div class="inner">${found.length ? "" : "No findings."}<ul class="findings">` + found.map((one) =>
-    `<li class="finding"${one.line ? ` data-line="${one.line}"` : ""}><span class="sev ${escape(one.severity)}">${escape(one.severity)}</span><div><p><strong>${escape(one.message)}</strong> ${one.lines.length ? `<span class="dim">line ${one.lines.join(", ")}</span>` : ""} ${one.gain ? `<span class="tag">saves ${(100 * one.gain).toFixed(1)} %</span>` : ""}<code class="rule">${escape(one.rule)}</code></p>${one.evidence ? `<p class="dim">${escape(one.evidence)}</p>` : ""}${one.advice ? `<p class="advice">${escape(one.advice)}</p>` : ""}</div></li>`).join("") + "</ul></div>";
+  panel.innerHTML = `<div class="inner">${priced ? "" : '<p class="dim">What the advice saves is being predicted …</p>'}${found.length ? "" : "No findings."}<ul class="findings">` + found.map((one) =>
+    `<li class="finding"${one.line ? ` data-line="${one.line}"` : ""}><span class="sev ${escape(one.severity)}">${escape(one.severity)}</span><div><p><strong>${escape(one.message)}</strong> ${one.lines.length ? `<span class="dim">line ${one.lines.join(", ")}</span>` : ""} ${one.gain ? `<span class="tag">saves ${(100 * one.gain).toFixed(1)} %</span>` : ""}<code class="rule">${escape(one.rule)}</code></p>${one.evidence ? `<p class="dim">${escape(one.evidence)}</p>` : ""}${one.advice && priced ? `<p class="advice">${escape(one.advice)}</p>` : ""}</div></li>`).join("") + "</ul></div>";
 }
 
 async function later(what, more, draw) {

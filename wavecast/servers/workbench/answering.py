@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -95,8 +96,9 @@ class Answers:
 
     def _explain(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Explain the file `path` for the GPUs `arch` with the arguments `arguments`; imports are
-        also found in the folder `imports`."""
+        also found in the folder `imports`. What advice saves is left to `advice`."""
         from wavecast.pipeline import ExplainOptions, explain_path, select
+        from wavecast.pipeline.steps import Given
         from wavecast.report import workbench
 
         os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -108,10 +110,22 @@ class Answers:
             script_args=tuple(map(str, question.get("arguments", ()))),
             kernels=str(question.get("kernels", "")),
             timeout=float(question["timeout"]),
+            given=Given(outcomes=False),
         )
         names = [name.strip() for name in str(question["arch"]).split(",") if name.strip()]
         self._report = explain_path(question["path"], select(names), options)
         return workbench.answer(self._report)
+
+    def _advice(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The document with what the advice of findings saves: fixes are compiled and predicted."""
+        del question
+        from wavecast.pipeline.steps import Given, with_advice
+        from wavecast.report import json as json_report
+
+        report = self._explained()
+        advised = tuple(with_advice(one, Given()) for one in report.explanations)
+        self._report = replace(report, explanations=advised)
+        return json_report.document(self._report)
 
     def _accesses(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The accesses of the kernel `launch` on the device `target`."""
@@ -149,6 +163,7 @@ class Answers:
 
 _QUESTIONS: Final[Mapping[str, Callable[[Answers, Mapping[str, Any]], Any]]] = {
     "explain": Answers._explain,
+    "advice": Answers._advice,
     "accesses": Answers._accesses,
     "timeline": Answers._timeline,
     "what-if": Answers._what_if,

@@ -37,7 +37,7 @@ from wavecast.version import __version__
 
 HOST: Final = "127.0.0.1"
 _WATCH_SECONDS: Final = 0.3
-_QUESTIONS: Final = ("accesses", "timeline", "what-if")
+_QUESTIONS: Final = ("advice", "accesses", "timeline", "what-if")
 
 
 class Workbench:

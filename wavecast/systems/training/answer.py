@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast import dtypes
+from wavecast.arch import Device
 from wavecast.arch.systems import System
 from wavecast.errors import UsageError
 from wavecast.systems import huggingface
@@ -20,7 +21,7 @@ from wavecast.systems.training.memory import (
     largest_micro_batch,
     training_memory,
 )
-from wavecast.systems.training.setup import TrainingSetup, check
+from wavecast.systems.training.setup import RECOMPUTE, TrainingSetup, check
 from wavecast.systems.training.step import TrainingKernel, TrainingModel, TrainingStep
 
 NOT_MODELLED: Final = (
@@ -85,7 +86,9 @@ def train(
     memory = training_memory(architecture, setup, device)
     largest = largest_micro_batch(architecture, setup, device)
     if not memory.fits:
-        more = f"; a micro-batch of {largest} fits" if largest else ""
+        more = f"; a micro-batch of {largest} fits"
+        if not largest:
+            more = _recomputed(architecture, setup, device)
         why_not = (
             f"{name} needs {memory.needed / 2**30:.1f} GiB of every GPU, training may take "
             f"{memory.available / 2**30:.1f} GiB of {device.id}{more}"
@@ -101,6 +104,16 @@ def train(
         figures=figures(model, tokens),
         notes=_notes(model),
     )
+
+
+def _recomputed(architecture: ModelArchitecture, setup: TrainingSetup, device: Device) -> str:
+    """The least recomputation with which the training fits, if any does."""
+    order = list(RECOMPUTE)
+    for recompute in order[order.index(setup.recompute) + 1 :]:
+        other = replace(setup, recompute=recompute, recompute_layers=0)
+        if training_memory(architecture, other, device).fits:
+            return f"; --recompute {recompute} fits"
+    return ""
 
 
 def figures(model: TrainingModel, tokens: float = 0.0) -> TrainingFigures:

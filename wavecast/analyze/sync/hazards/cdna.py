@@ -1,8 +1,8 @@
-"""Hazards of CDNA (gfx90a, gfx942, gfx950): dependences the hardware leaves to software.
+"""Hazards of CDNA: dependences the hardware leaves to software.
 
-An instruction stands for one wait state, `s_nop N` for N + 1. Sources: LLVM 23.1.1
-GCNHazardRecognizer.cpp and the section "Manually Inserted Wait States" of AMD's CDNA 2, CDNA 3 and
-CDNA 4 ISA documents.
+An instruction is one wait state, `s_nop N` is N + 1. Sources: LLVM 23.1.1 GCNHazardRecognizer.cpp
+and the section "Manually Inserted Wait States" of AMD's CDNA ISA documents; of gfx908, what LLVM
+22's hazard recognizer inserts between pairs of instructions.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from wavecast.analyze.sync.hazards import matrix
 from wavecast.analyze.sync.hazards.code import NEEDS_VECTOR_WRITES, HazardCode
 from wavecast.analyze.sync.hazards.traits import (
+    ACCUMULATOR,
     COMPARE_EXEC,
     DIV_FMAS,
     DOT,
@@ -39,7 +40,7 @@ from wavecast.analyze.sync.hazards.traits import (
 )
 from wavecast.analyze.sync.violation import Violation
 from wavecast.isa.program import Block
-from wavecast.isa.registers import EXEC, M0, VCC
+from wavecast.isa.registers import AGPRS, EXEC, M0, VCC, VGPRS
 
 Hits = list[tuple[int, int]]
 
@@ -93,7 +94,20 @@ _RULES: Final = (
     HazardRule("a matrix instruction after a vector instruction wrote EXEC",
          VALU, MATRIX, _exec, 4, not_producer=MATRIX),
     HazardRule("a matrix instruction reads a register a vector instruction wrote",
-         VALU, MATRIX, _sources, 2, not_producer=MATRIX | DOT),
+         VALU, MATRIX, _sources, 2, "unified_sources", not_producer=MATRIX | DOT),
+    HazardRule("a matrix instruction reads a VGPR a vector instruction wrote",
+         VALU, MATRIX, lambda item: item.sources & VGPRS, 2, "separate_accumulators",
+         not_producer=MATRIX),
+    HazardRule("a matrix instruction multiplies an accumulation register that was written",
+         ACCUMULATOR, MATRIX, lambda item: matrix.multiplicands(item.decoded) & AGPRS, 3,
+         "separate_accumulators"),
+    HazardRule("a matrix instruction adds to an accumulation register that was written",
+         ACCUMULATOR, MATRIX, lambda item: matrix.accumulator(item.decoded) & AGPRS, 1,
+         "separate_accumulators"),
+    HazardRule("an accumulation register is read that was written",
+         ACCUMULATOR, ACCUMULATOR, lambda item: item.sources & AGPRS, 3, "separate_accumulators"),
+    HazardRule("a memory instruction reads a copy of an accumulation register",
+         ACCUMULATOR, VMEM | DS, _sources, 2, "separate_accumulators"),
     HazardRule("the result of a transcendental is read", TRANS, VALU, _sources, 1,
          "trans_forwarding", not_user=TRANS),
     HazardRule("a result was placed in part of its register", PART_WRITE, VALU, _touched, 1,
@@ -244,7 +258,7 @@ class _Checker:
     def _dot(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
         """The result of a dot product: only the same instruction may accumulate onto it, or
         overwrite it, at once."""
-        if item.flags & MATRIX:
+        if item.flags & MATRIX or "dot_result" not in self.code.hazards:
             return
         user = self.code.decoded(index)
         for cause, states in hits:
@@ -309,7 +323,7 @@ def _of_matrix(code: HazardCode, index: int, cause: int) -> Dependences:
     return (
         (
             matrix.multiplicands(user) & result,
-            matrix.before_use(producer, target, memory=False),
+            matrix.before_multiply(producer, target),
             "a matrix result as A or B",
         ),
         (

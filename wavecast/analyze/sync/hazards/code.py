@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Final, TypeVar
 
 from wavecast.analyze.sync.hazards.traits import (
+    ACCUMULATOR,
     DOT,
     DPP,
     LANE_READ,
@@ -32,7 +33,7 @@ S = TypeVar("S")
 
 NEEDS_VECTOR_WRITES: Final = DPP | LANE_READ | PERMLANE | MATRIX
 """Instructions to which every write of a vector register matters."""
-_SLOW_RESULTS: Final = TRANS | PART_WRITE | DOT | MATRIX
+_SLOW_RESULTS: Final = TRANS | PART_WRITE | DOT | MATRIX | ACCUMULATOR
 
 
 class Exposure:

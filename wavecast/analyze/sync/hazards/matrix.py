@@ -1,7 +1,7 @@
 """Wait states after a matrix instruction of CDNA, by how the later instruction depends on it.
 
 Source of all numbers: LLVM 23.1.1 GCNHazardRecognizer.cpp, checkMAIHazards90A and
-checkMAIVALUHazards. A pass is four clocks of the matrix pipe.
+checkMAIVALUHazards; of gfx908 checkMAIHazards908. A pass is four clocks of the matrix pipe.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ def before_use(producer: Decoded, target: str, *, memory: bool) -> int:
     `memory`: the reader is a memory instruction, which reads double precision later.
     """
     count = passes(producer, target)
+    if _has(target, "separate_accumulators"):
+        return count + 2
     late = _has(target, "late_matrix_result")
     if is_f64(producer):
         if count == _SMALL_F64:
@@ -86,8 +88,17 @@ def before_use(producer: Decoded, target: str, *, memory: bool) -> int:
     return count + 2
 
 
+def before_multiply(producer: Decoded, target: str) -> int:
+    """Until a matrix instruction reads D as A or B."""
+    if _has(target, "separate_accumulators"):
+        return 4
+    return before_use(producer, target, memory=False)
+
+
 def before_overwrite(producer: Decoded, target: str) -> int:
     """Until an instruction of another kind may write D."""
+    if _has(target, "separate_accumulators"):
+        return passes(producer, target) - 1
     if is_f64(producer):
         return 6 if passes(producer, target) == _SMALL_F64 else 11
     return before_use(producer, target, memory=False)
@@ -95,6 +106,8 @@ def before_overwrite(producer: Decoded, target: str) -> int:
 
 def before_accumulator_overwrite(reader: Decoded, target: str) -> int:
     """Until an instruction of another kind may write C, which is read late."""
+    if _has(target, "separate_accumulators"):
+        return max(0, passes(reader, target) - 3)
     if not on_xdl(reader, target):
         return 0
     return passes(reader, target) - 1
@@ -102,6 +115,8 @@ def before_accumulator_overwrite(reader: Decoded, target: str) -> int:
 
 def before_accumulate(producer: Decoded, user: Decoded, target: str) -> int:
     """Until a matrix instruction takes D as its C."""
+    if _has(target, "separate_accumulators"):
+        return 0 if producer.operands[0].bits == accumulator(user) else 2
     count = passes(producer, target)
     if producer.operands[0].bits == accumulator(user):
         if is_f64(user) and is_f64(producer):

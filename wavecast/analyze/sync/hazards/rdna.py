@@ -1,4 +1,4 @@
-"""Hazards of RDNA 3 and 4: what `s_waitcnt_depctr`, a `v_nop` or an `s_nop` must keep apart.
+"""Hazards of RDNA 2 to 4: what `s_waitcnt_depctr`, a `v_nop` or an `s_nop` must keep apart.
 
 Source: LLVM 23.1.1 GCNHazardRecognizer.cpp (named at each function) and GCNSubtarget.h.
 """
@@ -12,7 +12,9 @@ from wavecast.analyze.sync.hazards.code import HazardCode
 from wavecast.analyze.sync.hazards.traits import (
     COMPARE_EXEC,
     DEALLOCATES,
+    DENORM_MODE,
     DS,
+    FLOAT_ATOMIC,
     MATRIX,
     NOP,
     PERMLANE,
@@ -21,12 +23,14 @@ from wavecast.analyze.sync.hazards.traits import (
     VECTOR,
     VMEM,
     WAIT_ALU,
+    WAITS,
     alu_wait,
 )
 from wavecast.analyze.sync.violation import Violation
 
 _MOST_VALU: Final = 5
 _MOST_TRANS: Final = 1
+_ATOMIC_TO_MODE: Final = 3
 
 
 def check(code: HazardCode) -> Iterator[Violation]:
@@ -37,8 +41,32 @@ def check(code: HazardCode) -> Iterator[Violation]:
         yield from _matrix(code)
     if "vcmpx_permlane" in code.hazards and code.has & COMPARE_EXEC:
         yield from _permutations(code)
+    if "denorm_mode_after_atomic" in code.hazards and code.has & FLOAT_ATOMIC:
+        yield from _denorm_modes(code)
     if "dealloc_vgprs_nop" in code.hazards and code.has & DEALLOCATES:
         yield from _deallocations(code)
+
+
+def _denorm_modes(code: HazardCode) -> Iterator[Violation]:
+    """checkFPAtomicToDenormModeHazard: three wait states, a vector instruction or a wait between an
+    atomic operation on floats and s_denorm_mode."""
+    for index in code.with_flags(DENORM_MODE):
+        found: list[tuple[int, int]] = []
+
+        def step(states: int, position: int, found: list[tuple[int, int]] = found) -> int | None:
+            flags = code.flags[position]
+            if flags & FLOAT_ATOMIC:
+                found.append((states, position))
+            if flags & (FLOAT_ATOMIC | VALU | WAITS):
+                return None
+            states += code.traits[position].states
+            return states if states < _ATOMIC_TO_MODE else None
+
+        code.paths_back(index, 0, step)
+        if found:
+            states, cause = min(found)
+            why = "the mode of denormals after an atomic operation on floats"
+            yield code.too_close(index, cause, 0, _ATOMIC_TO_MODE, states, why)
 
 
 def _transcendentals(code: HazardCode) -> Iterator[Violation]:

@@ -51,6 +51,10 @@ NOP: Final = 1 << 22
 F64_MATRIX: Final = 1 << 23
 WAIT_ALU: Final = 1 << 24
 COMPARES: Final = 1 << 25
+ACCUMULATOR: Final = 1 << 26  # copies from or to an accumulation register
+DENORM_MODE: Final = 1 << 27
+FLOAT_ATOMIC: Final = 1 << 28
+WAITS: Final = 1 << 29
 
 _ALWAYS: Final = EXEC | M0
 _WIDE: Final = 8  # bytes
@@ -66,6 +70,7 @@ _OF_TABLE: Final = {
     OpcodeFlag.M0_HAZARD: READS_M0_LATE,
     OpcodeFlag.WAIT_ALU: WAIT_ALU,
     OpcodeFlag.PART_WRITE: PART_WRITE,
+    OpcodeFlag.DENORM_MODE: DENORM_MODE,
 }
 _FMA_FLOPS: Final = 2
 _SELECTING_FORMS: Final = frozenset({"VOP1", "VOP2", "VOP3"})
@@ -164,6 +169,8 @@ def _flags_of(row: Opcode) -> int:
             flags |= TRANS
         elif cost == "valu_dot":
             flags |= DOT
+        elif cost == "accvgpr":
+            flags |= ACCUMULATOR
         if form == "VOPC":
             flags |= COMPARES
         if OpcodeFlag.DIVISION in row.flags:
@@ -172,6 +179,9 @@ def _flags_of(row: Opcode) -> int:
             flags |= FMA64
     elif form in VECTOR_MEMORY_FORMS:
         flags |= VMEM
+        atomic = row.memory is not None and row.memory.kind is MemoryKind.ATOMIC
+        if atomic and row.operands[0].type.startswith("f"):
+            flags |= FLOAT_ATOMIC
     elif form == "DS":
         flags |= DS
     elif form == "SMEM":
@@ -180,6 +190,8 @@ def _flags_of(row: Opcode) -> int:
         flags |= SALU
     if row.role is Role.NOP:
         flags |= NOP
+    if row.role is Role.WAIT:
+        flags |= WAITS
     if row.role is Role.MESSAGE:
         flags |= MESSAGE
     for flag in row.flags:

@@ -74,6 +74,7 @@ def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
         library="tensile",
         tile=(int(tile[1]), int(tile[2]), int(int(tile[3]) * size)) if tile else None,
         splits=int(splits[1]) if splits and tile else 0,
+        timing="launch, client",
     )
 
 

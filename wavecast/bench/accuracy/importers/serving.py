@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
+from wavecast.bench.accuracy.importers.pools import POOLS, pools_of
 from wavecast.bench.accuracy.importers.recipes import settings_of
 from wavecast.dtypes import element_bytes
 from wavecast.errors import UnknownName, Unpredictable, WavecastError
@@ -75,6 +77,15 @@ _TENSOR: Final = re.compile(r"-tp(\d+)")
 _SERIES: Final = ("source_repo", "file", "gpu", "framework", "model", "precision")
 
 
+_CONFIGURATION: Final = (
+    *_SERIES,
+    *("n_gpus", "tp", "dp", "ep", "isl", "osl", "spec_decoding", "disagg"),
+)
+_FALLS: Final = 1.5
+"""How much longer a token may take with fewer requests at once than with more. Between repeats of
+a run it varies by a few percent; runs with few requests have larger shares of warm-up."""
+
+
 class ImpossibleRun(Unpredictable):
     """A row states what its GPUs cannot do."""
 
@@ -90,14 +101,19 @@ class Serving(Importer):
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """A case per metric of every row that has it."""
         impossible: set[tuple[str, ...]] = set()
-        found = [(_series(row), tuple(_cases(row, impossible))) for row in rows(frame)]
-        for series, cases in found:
+        known = list(rows(frame))
+        mixed = _mixed(known)
+        found = [(row, tuple(_cases(row, impossible))) for row in known]
+        for row, cases in found:
+            reason = ""
+            if _key(row, _SERIES) in impossible:
+                reason = "other rows of its table, engine and model state what no GPU can do"
+            elif _key(row, _CONFIGURATION) in mixed:
+                reason = "tokens take longer with fewer requests at once: not one deployment"
             for case in cases:
-                if case.op is None or series not in impossible:
-                    yield case
-                else:
-                    reason = "other rows of its table, engine and model state what no GPU can do"
-                    yield replace(case, op=None, reason=reason)
+                yield (
+                    case if case.op is None or not reason else replace(case, op=None, reason=reason)
+                )
 
 
 def known_model(name: str) -> str:
@@ -116,8 +132,24 @@ def known_model(name: str) -> str:
     raise UnknownName("model", name, huggingface.models())
 
 
-def _series(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(row.get(name, "")) for name in _SERIES)
+def _key(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row.get(name, "")) for name in names)
+
+
+def _mixed(known: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
+    """The configurations whose time per token falls with the requests at once by more than
+    `_FALLS`: their rows are not of one deployment, or not of closed loops."""
+    times: dict[tuple[str, ...], dict[float, list[float]]] = {}
+    for row in known:
+        if row.get("mean_tpot") and row.get("batch_or_concurrency"):
+            runs = times.setdefault(_key(row, _CONFIGURATION), {})
+            runs.setdefault(row["batch_or_concurrency"], []).append(row["mean_tpot"])
+    return {
+        key
+        for key, runs in times.items()
+        if (medians := [median(runs[count]) for count in sorted(runs)])
+        and any(one > _FALLS * min(medians[at:]) for at, one in enumerate(medians))
+    }
 
 
 def _cases(row: Mapping[str, Any], impossible: set[tuple[str, ...]]) -> Iterator[Case]:
@@ -142,7 +174,7 @@ def _cases(row: Mapping[str, Any], impossible: set[tuple[str, ...]]) -> Iterator
     except (WavecastError, KeyError, ValueError, OverflowError) as error:
         deployment = None
         if isinstance(error, ImpossibleRun):
-            impossible.add(_series(row))
+            impossible.add(_key(row, _SERIES))
         reason = error.message if isinstance(error, WavecastError) else why(error)
     for metric, (seconds, statistic) in found.items() or [("", (math.nan, ""))]:
         op = None
@@ -194,7 +226,7 @@ def _check_rate(
     architecture = huggingface.read(huggingface.models()[model], model)
     tokens = load.concurrency / seconds * (load.prompt + load.output)
     pools = deployment.disaggregation
-    gpus = deployment.parallel.gpus * (pools.instances if pools else 1)
+    gpus = pools.gpus(deployment.parallel) if pools else deployment.parallel.gpus
     rate = 2 * architecture.active_parameters * tokens / gpus
     chip = arch.load(device)
     known = [chip.peak_flops(name) for name in _MATRIX]
@@ -217,7 +249,7 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
         raise UnknownName("engine", framework, [engine for _, engine in ENGINES])
     named = _TENSOR.search(name)
     tensor = int(named[1]) if named else int(row.get("tp") or row.get("n_gpus") or 1)
-    if str(row.get("disagg", "false")).lower() == "true" and not row.get("tp"):
+    if _apart(row) and not row.get("tp"):
         tensor = 8  # instances of whole nodes
     replicas = int(row.get("dp") or 1)
     own = replicas > 1 and tensor == 1 and row.get("n_gpus") == replicas
@@ -225,7 +257,17 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
     text = f"{name} {row.get('precision', '')}".lower()
     dtype = next((dtype for part, dtype in FORMATS if part in text), "")
     stored = huggingface.models()[model].get("quantization_config", {}).get("quant_method")
+    if engine == "trtllm" and not _apart(row) and row.get("dp") is None:
+        # Of aiconfigurator. Requests wait although the memory has room for all of them.
+        raise Unpredictable("the row states neither all parallelism nor the engine's limits")
     lengths = (load.prompt, load.output)
+    known = [pools for pools in POOLS if (pools.gpu, pools.engine) == (device, engine)]
+    if model == "DeepSeek-R1" and known:
+        if _apart(row):
+            return _known_pools(row, device, engine, dtype, load)
+        if tensor in {pools.gpus for pools in known}:
+            # Tables of aiconfigurator repeat such runs as those of one instance.
+            raise Unpredictable("the row states the GPUs of all pools as those of one instance")
     pools = _pools(row, tensor, dtype)
     return Deployment(
         dtype="" if stored == dtype else dtype,
@@ -252,10 +294,45 @@ def _speculation(row: Mapping[str, Any], engine: str) -> Speculation | None:
     return speculation("mtp:3", workload=_CHAT)
 
 
+def _apart(row: Mapping[str, Any]) -> bool:
+    """Whether a run is disaggregated."""
+    return str(row.get("disagg", "false")).lower() == "true"
+
+
+def _known_pools(
+    row: Mapping[str, Any], device: str, engine: str, dtype: str, load: Load
+) -> Deployment:
+    """The deployment of a run whose configuration is published. Raises Unpredictable."""
+    pools = pools_of(
+        device,
+        engine,
+        dtype,
+        (load.prompt, load.output),
+        load.concurrency,
+        int(row.get("n_gpus") or 0),
+        drafts=str(row.get("spec_decoding", "none")) == "mtp",
+    )
+    drafted = speculation(f"mtp:{pools.drafted}", workload=_CHAT) if pools.drafted else None
+    stored = huggingface.models()["DeepSeek-R1"]["quantization_config"]["quant_method"]
+    return Deployment(
+        dtype="" if stored == dtype else dtype,
+        settings=pools.decode.settings,
+        parallel=pools.decode.parallel,
+        engine=engine,
+        speculation=drafted,
+        disaggregation=Disaggregation(
+            pools.prefill.count,
+            pools.decode.count,
+            parallel=pools.prefill.parallel,
+            settings=pools.prefill.settings,
+        ),
+    )
+
+
 def _pools(row: Mapping[str, Any], tensor: int, dtype: str) -> Disaggregation | None:
     """Raises Unpredictable where the row does not say which GPUs prefill, or the format: tables of
     disaggregated runs have the fp4 and the fp8 checkpoint under one name."""
-    if str(row.get("disagg", "false")).lower() != "true":
+    if not _apart(row):
         return None
     if not dtype:
         raise Unpredictable("disaggregated: the row does not say the format of the weights")

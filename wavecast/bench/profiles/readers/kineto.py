@@ -16,13 +16,15 @@ from wavecast.bench.profiles.json_stream import ArrayReader
 from wavecast.bench.profiles.nesting import nest
 from wavecast.bench.profiles.profile import (
     NONE,
-    Activities,
+    CollectiveMessage,
     Profile,
     ProfiledDevice,
     ProfiledKernel,
     ProfiledOp,
 )
 from wavecast.bench.profiles.readers.sizes import blocks
+from wavecast.dtypes import lookup
+from wavecast.errors import UnknownName
 from wavecast.wording import count
 
 KEY: Final = "traceEvents"
@@ -34,6 +36,8 @@ _NAMED_STREAMS: Final = 1 << 20
 """The first number of streams that have names instead of numbers."""
 _MODULE: Final = "nn.Module: "
 _IN_WORK_ITEMS: Final = "hipExtModuleLaunchKernel"
+_RECORDED: Final = "record_param_comms"
+"""The operator around a collective that has its message, in files whose kernels do not have it."""
 
 
 class _Arguments(msgspec.Struct, frozen=True):
@@ -48,6 +52,12 @@ class _Arguments(msgspec.Struct, frozen=True):
     dtypes: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
     strides: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Strides")
     values: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
+    bytes: msgspec.Raw = msgspec.Raw(b"")
+    collective: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Collective name")
+    inputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="In msg nelems")
+    outputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Out msg nelems")
+    element: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="dtype")
+    ranks: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Group size")
 
 
 class _Event(msgspec.Struct, frozen=True):
@@ -105,6 +115,7 @@ def read(stream: IO[bytes]) -> Profile:
     if collect.without_times:
         profile.notes.append(f"{count(collect.without_times, 'event')} without a time, left out")
     nest(profile)
+    collect.finish()
     _count_workgroups(profile)
     return profile
 
@@ -134,6 +145,7 @@ class _Collector:
         self._streams: dict[object, int] = {}
         self._ops: dict[tuple[str, tuple[bytes, ...]], int] = {}
         self._kernels: dict[tuple[object, ...], int] = {}
+        self._recorded: dict[int, CollectiveMessage] = {}
         self._handlers: dict[str | None, Callable[[_Event], None] | None] = {None: None}
 
     def add_all(self, events: Iterable[_Event]) -> None:
@@ -162,6 +174,8 @@ class _Collector:
             return self._op
         if category in _CALLS:
             return self._call
+        if category == "user_annotation":
+            return self._annotation
         return self._module if category == "python_function" else None
 
     def _times(self, event: _Event) -> tuple[int, int] | None:
@@ -171,17 +185,21 @@ class _Collector:
         return round(event.ts * 1000), round(event.dur * 1000)
 
     def _copy(self, event: _Event) -> None:
-        number = self.profile.copy_names.number(event.name)
-        self._activity(event, self.profile.copies, number)
+        where = self._where(event)
+        if where is not None:
+            profile = self.profile
+            size = _size((event.args or _NO_ARGUMENTS).bytes)
+            profile.copies.add(profile.copy_names.number(event.name), *where, size)
 
-    def _activity(self, event: _Event, activities: Activities, number: int) -> None:
+    def _where(self, event: _Event) -> tuple[int, int, int, int, int] | None:
+        """Device, stream, start, duration and correlation of an activity of a device."""
         times = self._times(event)
         if times is None:
-            return
+            return None
         given = event.args or _NO_ARGUMENTS
         device = _number(given.device if given.device is not None else event.pid)
         stream = self._stream(given.stream if given.stream is not None else event.tid)
-        activities.add(number, device, stream, *times, given.correlation or NONE)
+        return device, stream, *times, given.correlation or NONE
 
     def _kernel(self, event: _Event) -> None:
         given = event.args or _NO_ARGUMENTS
@@ -197,7 +215,29 @@ class _Collector:
                 lds_bytes=int(given.shared or 0),
             )
             number = self._kernels[key_of_kernel] = self.profile.kernels.number(info)
-        self._activity(event, self.profile.launches, number)
+        where = self._where(event)
+        if where is None:
+            return
+        launches = self.profile.launches
+        launches.add(number, *where)
+        message = _message(given)
+        if message is not None:
+            self.profile.messages[len(launches) - 1] = message
+
+    def _annotation(self, event: _Event) -> None:
+        times = self._times(event)
+        if times is not None:
+            profile = self.profile
+            number = profile.annotation_names.number(event.name)
+            profile.annotations.add(number, self._thread(event), *times)
+
+    def finish(self) -> None:
+        """Give collectives the messages of the operators that launched them."""
+        launches, messages = self.profile.launches, self.profile.messages
+        if self._recorded:
+            for number, op in enumerate(launches.op):
+                if op in self._recorded:
+                    messages.setdefault(number, self._recorded[op])
 
     def _op(self, event: _Event) -> None:
         times = self._times(event)
@@ -210,7 +250,12 @@ class _Collector:
         if number is None:
             texts = (text.decode("utf-8", "replace") for text in raw)
             number = self._ops[key] = self.profile.op_infos.number(ProfiledOp(event.name, *texts))
-        self.profile.ops.add(number, self._thread(event), *times)
+        ops = self.profile.ops
+        ops.add(number, self._thread(event), *times)
+        if event.name == _RECORDED:
+            message = _message(given)
+            if message is not None:
+                self._recorded[len(ops) - 1] = message
 
     def _call(self, event: _Event) -> None:
         times = self._times(event)
@@ -252,6 +297,43 @@ def _number(value: object) -> int:
         return int(str(value), 0)
     except ValueError:
         return -1
+
+
+def _message(given: _Arguments) -> CollectiveMessage | None:
+    """What a collective communicates; None where the event does not have all of it."""
+    operation, element = _text(given.collective), _text(given.element)
+    sizes = _size(given.inputs), _size(given.outputs)
+    if not operation or min(sizes) < 0:
+        return None
+    try:
+        dtype = lookup(element)
+    except UnknownName:
+        return None
+    ranks = max(0, _size(given.ranks))
+    return CollectiveMessage(
+        operation.lower(), *(size * dtype.bits // 8 for size in sizes), ranks=ranks
+    )
+
+
+def _text(value: msgspec.Raw) -> str:
+    """Empty for what is not text."""
+    found = _decoded(value)
+    return found if isinstance(found, str) else ""
+
+
+def _size(value: msgspec.Raw) -> int:
+    """NONE for what is not a number of elements, bytes or ranks."""
+    found = _decoded(value)
+    return found if isinstance(found, int) and found >= 0 else NONE
+
+
+def _decoded(value: msgspec.Raw) -> object:
+    if not value:
+        return None
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return None
 
 
 def _axes(value: tuple[int, ...]) -> tuple[int, int, int]:

@@ -61,7 +61,7 @@ def read(stream: IO[bytes]) -> Profile:
         root = msgspec.json.decode(tree, type=_Node)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InputError(f"not a hatchet file of Proton: {error}") from None
-    profile = Profile("Proton")
+    profile = Profile("Proton", timeline=False)
     profile.notes.append("Proton adds launches up: times are means, and there is no timeline")
     profile.devices.update(_devices(info))
     now = 0

@@ -83,6 +83,7 @@ class _Copy(msgspec.Struct, frozen=True):
     start_timestamp: int
     end_timestamp: int
     operation: int = 0
+    bytes: int = NONE
     dst_agent_id: _Handle = _Handle()
     correlation_id: _Correlation = _Correlation()
     stream_id: _Handle = _Handle()
@@ -163,6 +164,7 @@ def _process(profile: Profile, process: _Process) -> None:
                 copy.start_timestamp,
                 copy.end_timestamp - copy.start_timestamp,
                 copy.correlation_id.internal or NONE,
+                copy.bytes,
             )
         except ValueError:
             profile.damaged += 1

@@ -28,6 +28,7 @@ from wavecast.errors import InputError
 MAGIC: Final = b"SQLite format 3\0"
 _ROCPD: Final = "rocpd_kernel_dispatch"
 _NSYS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
+_RANGES: Final = "NVTX_EVENTS"
 
 
 def recognise(head: bytes) -> bool:
@@ -86,6 +87,11 @@ def _add(profile: Profile, table: Activities | HostCalls, *values: Any) -> None:
 def _whole(value: Any) -> int:
     """An integer of a row; 0 for NULL and for what is not a number."""
     return value if isinstance(value, int) else 0
+
+
+def _bytes(value: Any) -> int:
+    """The bytes of a copy; NONE where they are not in the file."""
+    return value if isinstance(value, int) else NONE
 
 
 def _between(start: Any, end: Any) -> Any:
@@ -169,14 +175,14 @@ def _rocpd_process(
         times = row["start"], _between(row["start"], row["end"])
         _add(profile, profile.launches, profile.kernels.number(info), device, stream, *times)
     strings = _strings(db, f"rocpd_string{suffix}", "string")
-    copies = ("name_id", "dst_agent_id", "stream_id", "start", "end")
+    copies = ("name_id", "dst_agent_id", "stream_id", "start", "end", "size")
     for row in _rows(db, f"rocpd_memory_copy{suffix}", copies):
         _add(
             *(profile, profile.copies),
             profile.copy_names.number(str(strings.get(row["name_id"], "copy"))),
             numbers.number((suffix, row["dst_agent_id"])),
             _whole(row["stream_id"]),
-            *(row["start"], _between(row["start"], row["end"])),
+            *(row["start"], _between(row["start"], row["end"]), NONE, _bytes(row["size"])),
         )
 
 
@@ -225,13 +231,19 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
         )
         number = profile.kernels.number(info)
         _add(profile, profile.launches, number, *_activity(row, correlations))
+    directions = _strings(db, "ENUM_CUDA_MEMCPY_OPER", "label")
     for kind in ("MEMCPY", "MEMSET"):
         table = f"CUPTI_ACTIVITY_KIND_{kind}"
         if table in tables:
-            columns = ("start", "end", "deviceId", "streamId", "globalPid", "correlationId")
+            columns = (
+                "start", "end", "deviceId", "streamId", "globalPid", "correlationId", "bytes",
+                "copyKind",
+            )  # fmt: skip
             for row in _rows(db, table, columns):
-                name = profile.copy_names.number(kind.capitalize())
-                _add(profile, profile.copies, name, *_activity(row, correlations))
+                direction = directions.get(row["copyKind"], "")
+                name = profile.copy_names.number(f"{kind.capitalize()} {direction}".rstrip())
+                where = *_activity(row, correlations), _bytes(row["bytes"])
+                _add(profile, profile.copies, name, *where)
     calls = "CUPTI_ACTIVITY_KIND_RUNTIME"
     if calls in tables:
         for row in _rows(db, calls, ("start", "end", "globalTid", "correlationId", "nameId")):
@@ -242,6 +254,8 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
                 *(row["start"], _between(row["start"], row["end"])),
                 correlations.of(_whole(row["globalTid"]) & _PROCESS, row["correlationId"]),
             )
+    if _RANGES in tables:
+        _annotations(db, profile, strings)
     if "TARGET_INFO_GPU" in tables:
         columns = ("id", "name", "smCount", "totalMemory", "computeMajor", "computeMinor")
         for row in _rows(db, "TARGET_INFO_GPU", columns):
@@ -253,6 +267,16 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
                 memory_bytes=_whole(row["totalMemory"]),
             )
     return profile
+
+
+def _annotations(db: sqlite3.Connection, profile: Profile, strings: Mapping[Any, str]) -> None:
+    """Ranges of NVTX that have an end."""
+    for row in _rows(db, _RANGES, ("start", "end", "text", "textId", "globalTid")):
+        name = row["text"] or strings.get(row["textId"])
+        if name and row["end"] is not None:
+            number = profile.annotation_names.number(str(name))
+            times = row["start"], _between(row["start"], row["end"])
+            _add(profile, profile.annotations, number, row["globalTid"] or 0, *times)
 
 
 def _activity(row: Mapping[str, Any], correlations: _Correlations) -> tuple[Any, ...]:

@@ -120,7 +120,7 @@ class coalesced_group : public thread_group {
 
 __WC_FN inline thread_block this_thread_block() { return {}; }
 __WC_FN inline coalesced_group coalesced_threads() {
-    return coalesced_group(__builtin_amdgcn_read_exec());
+    return coalesced_group(__wc_of_warp(__builtin_amdgcn_read_exec()));
 }
 template <unsigned Size, typename Group>
 __WC_FN thread_block_tile<Size, Group> tiled_partition(const Group &group) {

@@ -4,7 +4,8 @@
 // gfx12: OCP), else integer code: that is what emulation costs on that target.
 #pragma once
 
-#include <hip/hip_runtime.h>
+#include <hip/hip_bf16.h>
+#include <hip/hip_fp16.h>
 
 #define __WC_FN static __device__ __wc_inline
 

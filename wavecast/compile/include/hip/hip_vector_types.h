@@ -1,4 +1,5 @@
 // float2, int4 and their kin: x, y, z, w, `data[]`, arithmetic by element, make_float4(...).
+// As in HIP, a number becomes a vector of two or more only where the source says so.
 #pragma once
 
 #include <hip/hip_runtime_api.h>
@@ -23,7 +24,7 @@ template <typename T> struct alignas(2 * sizeof(T)) HIP_vector_type<T, 2> {
     };
     static constexpr int size = 2;
     HIP_vector_type() = default;
-    __WC_FN HIP_vector_type(T all) : x(all), y(all) {}
+    __WC_FN explicit HIP_vector_type(T all) : x(all), y(all) {}
     __WC_FN HIP_vector_type(T x, T y) : x(x), y(y) {}
 };
 template <typename T> struct HIP_vector_type<T, 3> {
@@ -33,7 +34,7 @@ template <typename T> struct HIP_vector_type<T, 3> {
     };
     static constexpr int size = 3;
     HIP_vector_type() = default;
-    __WC_FN HIP_vector_type(T all) : x(all), y(all), z(all) {}
+    __WC_FN explicit HIP_vector_type(T all) : x(all), y(all), z(all) {}
     __WC_FN HIP_vector_type(T x, T y, T z) : x(x), y(y), z(z) {}
 };
 template <typename T> struct alignas(4 * sizeof(T)) HIP_vector_type<T, 4> {
@@ -43,7 +44,7 @@ template <typename T> struct alignas(4 * sizeof(T)) HIP_vector_type<T, 4> {
     };
     static constexpr int size = 4;
     HIP_vector_type() = default;
-    __WC_FN HIP_vector_type(T all) : x(all), y(all), z(all), w(all) {}
+    __WC_FN explicit HIP_vector_type(T all) : x(all), y(all), z(all), w(all) {}
     __WC_FN HIP_vector_type(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {}
 };
 

@@ -6,17 +6,32 @@
 
 #define __WC_FN static __device__ __wc_inline
 
-__WC_FN unsigned __lane_id() {
+#ifdef WAVECAST_CUDA
+typedef unsigned __wc_lanes;  // a set of lanes of a warp
+#else
+typedef unsigned long long __wc_lanes;
+#endif
+
+__WC_FN unsigned __wc_lane_of_wave() {
     unsigned below = __builtin_amdgcn_mbcnt_lo(-1, 0);
-    return warpSize == 64 ? __builtin_amdgcn_mbcnt_hi(-1, below) : below;
+    return __wc_wave_size == 64 ? __builtin_amdgcn_mbcnt_hi(-1, below) : below;
 }
+// The lane of the wave that the warp begins at.
+__WC_FN unsigned __wc_first_lane() {
+    return __wc_wave_size == warpSize ? 0 : __wc_lane_of_wave() & ~(warpSize - 1);
+}
+// Of a set of lanes of the wave those of the warp.
+__WC_FN __wc_lanes __wc_of_warp(unsigned long long lanes) {
+    return (__wc_lanes)(lanes >> __wc_first_lane());
+}
+__WC_FN unsigned __lane_id() { return __wc_lane_of_wave() - __wc_first_lane(); }
 
 template <typename T> __WC_FN T __wc_from_lane(T value, int lane) {
     static_assert(sizeof(T) % 4 == 0 || sizeof(T) < 4, "shuffles move 1, 2, or 4n bytes");
     constexpr int words = sizeof(T) < 4 ? 1 : sizeof(T) / 4;
-    int buffer[words] = {};
+    int buffer[words] = {}, address = (lane + (int)__wc_first_lane()) << 2;
     __builtin_memcpy(buffer, &value, sizeof(T));
-    for (int i = 0; i < words; ++i) buffer[i] = __builtin_amdgcn_ds_bpermute(lane << 2, buffer[i]);
+    for (int i = 0; i < words; ++i) buffer[i] = __builtin_amdgcn_ds_bpermute(address, buffer[i]);
     __builtin_memcpy(&value, buffer, sizeof(T));
     return value;
 }
@@ -54,17 +69,17 @@ __WC_FN T __shfl_xor_sync(M, T value, int mask, int width = warpSize) {
     return __shfl_xor(value, mask, width);
 }
 
-__WC_FN unsigned long long __ballot(int predicate) {
+__WC_FN __wc_lanes __ballot(int predicate) {
 #if defined(__GFX9__) || defined(__GFX8__) || defined(WAVECAST_WAVE64)
-    return __builtin_amdgcn_ballot_w64(predicate != 0);
+    return __wc_of_warp(__builtin_amdgcn_ballot_w64(predicate != 0));
 #else
     return __builtin_amdgcn_ballot_w32(predicate != 0);
 #endif
 }
-__WC_FN unsigned long long __activemask() { return __ballot(1); }
+__WC_FN __wc_lanes __activemask() { return __ballot(1); }
 __WC_FN int __any(int predicate) { return __ballot(predicate) != 0; }
 __WC_FN int __all(int predicate) { return __ballot(predicate == 0) == 0; }
-template <typename M> __WC_FN unsigned long long __ballot_sync(M mask, int predicate) {
+template <typename M> __WC_FN __wc_lanes __ballot_sync(M mask, int predicate) {
     return __ballot(predicate) & mask;
 }
 template <typename M> __WC_FN int __any_sync(M mask, int predicate) {
@@ -74,25 +89,25 @@ template <typename M> __WC_FN int __all_sync(M mask, int predicate) {
     return (__ballot(predicate == 0) & mask) == 0;
 }
 // The lanes whose value is the same.
-template <typename T> __WC_FN unsigned long long __match_any(T value) {
-    unsigned long long same = 0;
+template <typename T> __WC_FN __wc_lanes __match_any(T value) {
+    __wc_lanes same = 0;
     while (!same) {
         int first = __builtin_ctzll(__ballot(1));
         if (__wc_from_lane(value, first) == value) same = __ballot(1);
     }
     return same;
 }
-template <typename M, typename T> __WC_FN unsigned long long __match_any_sync(M mask, T value) {
+template <typename M, typename T> __WC_FN __wc_lanes __match_any_sync(M mask, T value) {
     return __match_any(value) & mask;
 }
 // All lanes if their value is the same, else none.
-template <typename T> __WC_FN unsigned long long __match_all(T value, int *same) {
-    unsigned long long lanes = __ballot(1);
+template <typename T> __WC_FN __wc_lanes __match_all(T value, int *same) {
+    __wc_lanes lanes = __ballot(1);
     *same = __all(__wc_from_lane(value, __builtin_ctzll(lanes)) == value);
     return *same ? lanes : 0;
 }
 template <typename M, typename T>
-__WC_FN unsigned long long __match_all_sync(M mask, T value, int *same) {
+__WC_FN __wc_lanes __match_all_sync(M mask, T value, int *same) {
     return __match_all(value, same) & mask;
 }
 

@@ -3,12 +3,17 @@
 
 #include <hip/hip_runtime_api.h>
 
-#if defined(__GFX9__) || defined(__GFX8__)
-constexpr int warpSize = 64;
-#elif defined(WAVECAST_WAVE64)
-constexpr int warpSize = 64;  // set by wavecast together with -mwavefrontsize64
+// WAVECAST_WAVE64 is set by wavecast together with -mwavefrontsize64, WAVECAST_CUDA for CUDA C++,
+// whose warps have 32 lanes: half a wave of 64.
+#if defined(__GFX9__) || defined(__GFX8__) || defined(WAVECAST_WAVE64)
+constexpr int __wc_wave_size = 64;
 #else
+constexpr int __wc_wave_size = 32;
+#endif
+#ifdef WAVECAST_CUDA
 constexpr int warpSize = 32;
+#else
+constexpr int warpSize = __wc_wave_size;
 #endif
 
 #define __WC_COORDINATE(name, component, expression)                                               \

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from wavecast.integrations.torch.graphs.nodes import (
+    ANDS,
     Report,
     argument,
     name,
@@ -158,7 +159,7 @@ def read_mask(node: Any) -> Band | None:
         zero = name(shown) == "zeros" or shown == 0
         least = isinstance(hidden, float) and hidden <= torch.finfo(torch.float16).min
         return read_mask(node.args[0]) if zero and least else None
-    if name(node) in ("and_", "bitwise_and", "logical_and"):
+    if name(node) in ANDS:
         bands = [read_mask(one) for one in node.args]
         one, other = bands
         return None if one is None or other is None else one.joined(other)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from wavecast.integrations.torch.graphs.nodes import (
+    FLOOR_DIVISIONS,
     Report,
     alike,
     argument,
@@ -182,7 +183,11 @@ def _experts(node: Node) -> tuple[Any, ...] | None:
         return None
     tokens: Any = rows.args[1]
     chosen: Any = sorting.args[0]
-    if name(tokens) != "floordiv" or tokens.args[0] is not order or name(chosen) != "reshape":
+    if (
+        name(tokens) not in FLOOR_DIVISIONS
+        or tokens.args[0] is not order
+        or name(chosen) != "reshape"
+    ):
         return None
     if not _is_inverse(unsorted.args[1], order):
         return None

@@ -16,9 +16,8 @@ from torch import Tensor
 from torch.fx import Graph, Node, Tracer
 
 from wavecast.errors import UsageError
-from wavecast.integrations.torch.graphs.nodes import name, pairs
+from wavecast.integrations.torch.graphs.nodes import ANDS, name, pairs
 
-_ANDS: Final = ("and_", "logical_and", "bitwise_and", "and", "__and__")
 _RELATIONS: Final = {"ge": (1, 0), "gt": (1, 1), "le": (-1, 0), "lt": (-1, 1)}
 """Sign that makes a relation `>= 0`, and what strictness between integers takes off."""
 
@@ -186,7 +185,7 @@ def read_mask(found: ModifierGraph) -> Modified:
     """What a modifier of masks lets a query see. Raises UsageError with the reason where attention
     has not the like."""
     node = found.result
-    if name(node) in _ANDS:
+    if name(node) in ANDS:
         one, other = (read_mask(replace(found, result=each)) for each in node.args)
         return one.joined(other)
     if name(node) in ("new_ones", "ones") or node is True:
@@ -212,7 +211,7 @@ def _documents(found: ModifierGraph, one: Any, other: Any) -> Tensor | None:
     the query, one at the key."""
     tables, indices = [], []
     for side in (one, other):
-        if name(side) not in ("getitem", "__getitem__"):
+        if name(side) != "getitem":
             return None
         index = side.args[1] if isinstance(side.args[1], tuple) else (side.args[1],)
         indices.append(tuple(found.parts.get(each, "") for each in index))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,11 @@ from wavecast.integrations.torch.substitutes import FLOATS
 Report = Callable[[Node, str, str], None]
 """(node, what it was, the operator that computes it now)"""
 
+ANDS: Final = ("and", "and_", "logical_and", "bitwise_and")
+"""Names of `x & y`."""
+FLOOR_DIVISIONS: Final = ("floordiv", "floor_divide")
+"""Names of `x // y`."""
+_SPECIAL: Final = re.compile("__(.+)__")
 _CASTS: Final = ("to", "float", "type_as", "half", "bfloat16")
 
 
@@ -23,10 +29,14 @@ def calls(graph: Graph) -> list[Node]:
 
 def name(node: Any) -> str:
     """What a node calls: `mul` for `x * y`, `torch.mul(x, y)` and `x.mul(y)`, which is what the
-    first becomes where a function mode is traced. "" for what is not a call."""
+    first becomes where a function mode is traced, as `x & y` becomes `x.__and__(y)`: `and`. "" for
+    what is not a call."""
     if not isinstance(node, Node) or node.op not in ("call_function", "call_method"):
         return ""
-    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    if not isinstance(node.target, str):
+        return getattr(node.target, "__name__", "")
+    method = _SPECIAL.fullmatch(node.target)
+    return method[1] if method else node.target
 
 
 def value(argument: Any) -> Any:
@@ -113,6 +123,7 @@ def kept_dimension(node: Any, label: str = "dim") -> Any:
 
 
 __all__ = [
-    "Report", "alike", "argument", "calls", "getitem", "is_given", "kept_dimension", "name",
-    "named_values", "pairs", "put", "put_parts", "uncast", "value", "values",
+    "ANDS", "FLOOR_DIVISIONS", "Report", "alike", "argument", "calls", "getitem", "is_given",
+    "kept_dimension", "name", "named_values", "pairs", "put", "put_parts", "uncast", "value",
+    "values",
 ]  # fmt: skip

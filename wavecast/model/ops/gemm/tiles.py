@@ -110,7 +110,7 @@ def demand(
         lds=through_lds * inner,
         lds_rate=NARROW_READ if a.narrow_reads else 1.0,
         l2=staged * inner * np.where(tiles.asynchronous, np.maximum(LINE / tiles.depth, 1.0), 1.0),
-        stored=elements * operands.output,
+        stored=elements,
         latency=part * _step(tiles, staged * depth * resident, operands, chip, known)
         + known["start"],
         asynchronous=tiles.asynchronous,

@@ -1,0 +1,304 @@
+"""`torch.distributed` on emulated GPUs: results, and errors of ranks that differ."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+import torch.distributed as dist  # noqa: E402
+import torch.distributed._functional_collectives as functional  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+
+import wavecast  # noqa: E402
+from wavecast.errors import UsageError, WavecastError  # noqa: E402
+from wavecast.kernels.checks import ArgumentError  # noqa: E402
+
+pytestmark = pytest.mark.torch
+SLOW = pytest.mark.thorough
+WORLD = 2
+WHOLE: Any = dist.distributed_c10d._get_default_group
+
+
+@pytest.fixture(params=[WORLD, pytest.param(4, marks=SLOW), pytest.param(8, marks=SLOW)])
+def node(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with wavecast.device("gfx942", count=request.param) as hooks:
+        yield hooks
+
+
+def _ranks(node: Any, function: Callable[[int, int], Any]) -> list[Any]:
+    """Call `function(rank, world)` on every rank of a process group."""
+
+    def rank(number: int) -> Any:
+        dist.init_process_group("wavecast")
+        return function(number, dist.get_world_size())
+
+    return node.ranks(rank)
+
+
+def _of(rank: int, *shape: int, dtype: Any = None) -> Any:
+    """A tensor of integers that differ by rank, on the rank's GPU."""
+    count = torch.Size(shape).numel()
+    values = torch.arange(count).add(rank * 10).remainder(7).view(shape)
+    return values.to(dtype or torch.float32).to(f"cuda:{rank}")
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *(torch.float32, torch.int64),
+        *(pytest.param(dtype, marks=SLOW) for dtype in (torch.bfloat16, torch.float64)),
+    ],
+)
+def test_reductions(node: Any, dtype: Any) -> None:
+    def rank(number: int, world: int) -> None:
+        all_of = torch.stack([_of(r, 5, 3, dtype=dtype).cpu() for r in range(world)])
+        for op, expected in (
+            (dist.ReduceOp.SUM, all_of.sum(0)),
+            (dist.ReduceOp.MAX, all_of.amax(0)),
+            (dist.ReduceOp.MIN, all_of.amin(0)),
+            (dist.ReduceOp.PRODUCT, all_of.prod(0)),
+        ):
+            x = _of(number, 5, 3, dtype=dtype)
+            assert dist.all_reduce(x, op) is None
+            assert torch.equal(x.cpu(), expected.to(dtype)), op
+        if dtype.is_floating_point:
+            x = _of(number, 5, 3, dtype=dtype).t()  # not contiguous
+            dist.all_reduce(x, dist.ReduceOp.AVG)
+            assert torch.allclose(x.t().cpu(), all_of.mean(0), rtol=1e-2)
+        out = torch.empty(3, dtype=dtype, device="cuda")
+        dist.reduce_scatter_single(out, _of(number, world, 3, dtype=dtype))
+        parts = torch.stack([_of(r, world, 3, dtype=dtype).cpu() for r in range(world)])
+        assert torch.equal(out.cpu(), parts.sum(0)[number].to(dtype))
+        root = _of(number, 4, dtype=dtype)
+        dist.reduce(root, 1)
+        whole = torch.stack([_of(r, 4, dtype=dtype).cpu() for r in range(world)]).sum(0)
+        expected = whole.to(dtype) if number == 1 else _of(number, 4, dtype=dtype).cpu()
+        assert torch.equal(root.cpu(), expected)
+
+    _ranks(node, rank)
+
+
+def test_copies_between_ranks(node: Any) -> None:
+    def rank(number: int, world: int) -> None:
+        flags = torch.tensor([number == 1, True], device="cuda")
+        dist.all_reduce(flags, dist.ReduceOp.MIN)
+        assert flags.tolist() == [False, True]
+        x = _of(number, 3, dtype=torch.complex128)
+        whole = torch.empty(world, 3, dtype=x.dtype, device="cuda")
+        dist.all_gather_single(whole, x)
+        assert all(
+            torch.equal(whole[r].cpu(), _of(r, 3, dtype=x.dtype).cpu()) for r in range(world)
+        )
+        uneven = [torch.empty(r + 1, device="cuda") for r in range(world)]
+        dist.all_gather(uneven, _of(number, number + 1))
+        assert all(torch.equal(one.cpu(), _of(r, r + 1).cpu()) for r, one in enumerate(uneven))
+        shared = _of(number, 4, dtype=torch.uint8)
+        dist.broadcast(shared, 1)
+        assert torch.equal(shared.cpu(), _of(1, 4, dtype=torch.uint8).cpu())
+        part = torch.empty(2, device="cuda")
+        dist.scatter(part, [_of(r, 2).to("cuda") for r in range(world)] if number == 0 else None, 0)
+        assert torch.equal(part.cpu(), _of(number, 2).cpu())
+        found = [torch.empty(2, device="cuda") for _ in range(world)] if number == 0 else None
+        dist.gather(_of(number, 2), found, 0)
+        assert found is None or torch.equal(found[1].cpu(), _of(1, 2).cpu())
+        objects: list[Any] = [None] * world
+        dist.all_gather_object(objects, {"rank": number})
+        assert objects == [{"rank": r} for r in range(world)]
+        host = torch.full((2,), float(number + 1)).cpu()
+        dist.all_reduce(host)
+        assert (host.device.type, host.tolist()) == ("cpu", [world * (world + 1) / 2] * 2)
+        empty = torch.empty(0, device="cuda")
+        dist.all_reduce(empty)
+        dist.barrier()
+
+    _ranks(node, rank)
+
+
+def test_parts_of_different_sizes(node: Any) -> None:
+    """Rank r sends (r + peer) % 3 rows to each peer, some of them none."""
+
+    def rank(number: int, world: int) -> None:
+        rows = [(number + peer) % 3 for peer in range(world)]
+        x = _of(number, sum(rows), 5)
+        out = torch.empty(sum(rows), 5, device="cuda")
+        dist.all_to_all_single(out, x, rows, rows)
+        sent = [_of(p, sum((p + q) % 3 for q in range(world)), 5).cpu() for p in range(world)]
+        expected = [
+            one.split([(p + q) % 3 for q in range(world)])[number] for p, one in enumerate(sent)
+        ]
+        assert torch.equal(out.cpu(), torch.cat(expected))
+        equal = torch.empty(2 * world, device="cuda")
+        dist.all_to_all_single(equal, _of(number, 2 * world))
+        expected = [_of(r, 2 * world).cpu()[2 * number : 2 * number + 2] for r in range(world)]
+        assert torch.equal(equal.cpu(), torch.cat(expected))
+
+    _ranks(node, rank)
+
+
+def test_messages_in_both_directions(node: Any) -> None:
+    def rank(number: int, world: int) -> None:
+        after, before = (number + 1) % world, (number - 1) % world
+        got = torch.empty(300, device="cuda")
+        works = dist.batch_isend_irecv(
+            [
+                dist.P2POp(dist.isend, _of(number, 300), after),
+                dist.P2POp(dist.irecv, got, before),
+            ]
+        )
+        for work in works:
+            work.wait()
+        assert torch.equal(got.cpu(), _of(before, 300).cpu())
+
+    _ranks(node, rank)
+
+
+def test_functional_collectives_and_their_gradients(node: Any) -> None:
+    def rank(number: int, world: int) -> None:
+        x = _of(number, 2 * world)
+        total = functional.all_reduce(x, "sum", WHOLE())
+        expected = torch.stack([_of(r, 2 * world).cpu() for r in range(world)])
+        assert torch.equal((total + 0).cpu(), expected.sum(0))
+        part = functional.reduce_scatter_single(x, "sum", 0, WHOLE())
+        assert torch.equal((part + 0).cpu(), expected.sum(0).view(world, 2)[number])
+        whole = functional.all_gather_single(part, 0, WHOLE())
+        assert torch.equal((whole + 0).cpu(), expected.sum(0))
+        one = _of(number, 4).requires_grad_()
+        gathered = functional.all_gather_single_autograd(one, 0, WHOLE())
+        (gathered * (number + 1)).sum().backward()
+        assert one.grad.tolist() == [world * (world + 1) / 2] * 4
+
+    _ranks(node, rank)
+
+
+def test_groups_of_some_ranks() -> None:
+    def rank(number: int, world: int) -> None:
+        pairs = [dist.new_group([0, 2]), dist.new_group([1, 3])]
+        x = _of(number, 6)
+        dist.all_reduce(x, group=pairs[number % 2])
+        expected = _of(number % 2, 6).cpu() + _of(number % 2 + 2, 6).cpu()
+        assert torch.equal(x.cpu(), expected)
+        mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("rows", "columns"))
+        y = _of(number, 3)
+        dist.all_reduce(y, group=mesh["rows"].get_group())
+        assert torch.equal(y.cpu(), _of(number % 2, 3).cpu() + _of(number % 2 + 2, 3).cpu())
+        alone = dist.new_group([3], use_local_synchronization=True) if number == 3 else None
+        if alone is not None:
+            dist.all_reduce(y, group=alone)
+        assert world == 4
+
+    with wavecast.device("gfx942", count=4) as node:
+        _ranks(node, rank)
+
+
+def test_variables_and_groups_are_those_of_the_rank(node: Any) -> None:
+    def rank(number: int) -> tuple[str, str]:
+        found = []
+
+        def child() -> None:
+            found.append(os.environ["RANK"])
+
+        thread = threading.Thread(target=child)
+        thread.start()
+        thread.join()
+        os.environ["LOCAL_RANK"] = f"changed by {number}"
+        return found[0], os.environ["LOCAL_RANK"]
+
+    expected = [(str(r), f"changed by {r}") for r in range(node.node.count)]
+    assert node.ranks(rank) == expected
+    assert "RANK" not in os.environ
+    assert not dist.is_initialized()
+
+
+def test_backends_of_other_names_and_a_second_start(node: Any) -> None:
+    def rank(number: int) -> list[float]:
+        found = []
+        for backend in ("nccl", "cpu:gloo,cuda:nccl"):
+            dist.init_process_group(backend, device_id=torch.device("cuda", number))
+            x = torch.ones(1, device="cuda")
+            dist.all_reduce(x)
+            found.append(x.item())
+            dist.destroy_process_group()
+        return found
+
+    assert node.ranks(rank) == [[node.node.count] * 2] * node.node.count
+
+
+@pytest.mark.parametrize(
+    ("calls", "message"),
+    [
+        (
+            lambda rank: dist.all_reduce(torch.ones(3 + rank, device="cuda")),
+            r"rank 0 calls all_reduce of 3 float32|rank 1 calls all_reduce of 4 float32",
+        ),
+        (
+            lambda rank: dist.all_reduce(
+                torch.ones(3, dtype=torch.float16 if rank else torch.float32, device="cuda")
+            ),
+            "all_reduce of 3 float16",
+        ),
+        (
+            lambda rank: dist.all_to_all_single(
+                torch.ones(3, 2, device="cuda"), torch.ones(3, 2, device="cuda"), [1, 2], [1, 2]
+            ),
+            "rank 0 sends 2 rows to rank 1, which expects 1",
+        ),
+    ],
+)
+def test_ranks_that_call_other_things(calls: Any, message: str) -> None:
+    device = wavecast.device("gfx942", count=WORLD)
+    with device as node, pytest.raises(ArgumentError, match=message):
+        _ranks(node, lambda rank, world: calls(rank))
+
+
+def test_a_rank_that_dies_or_stays_away() -> None:
+    def dies(number: int, world: int) -> None:
+        if number == 1:
+            raise ValueError("out of memory")
+        x = torch.ones(world, device="cuda")
+        dist.all_reduce(x)
+
+    def leaves(number: int, world: int) -> None:
+        if number == 0:
+            dist.broadcast(torch.ones(world, device="cuda"), 0)
+
+    with wavecast.device("gfx942", count=WORLD) as node, pytest.raises(ValueError, match="memory"):
+        _ranks(node, dies)
+    with wavecast.device("gfx942", count=WORLD) as node:
+        expected = r"rank 0: GPU 0: gather_kernel: deadlock.*GPU 1 runs nothing"
+        with pytest.raises(WavecastError, match=expected):
+            _ranks(node, leaves)
+
+
+def test_what_is_refused() -> None:
+    def rank(number: int) -> None:
+        refused: Any = (
+            ({"backend": "wavecast", "world_size": 3}, "rank . of 3; the node has 2 GPUs"),
+            ({"backend": "ucc"}, "backend 'ucc' cannot be emulated"),
+        )
+        for given, message in refused:
+            with pytest.raises(UsageError, match=message):
+                dist.init_process_group(**given)
+        dist.init_process_group()
+        x = torch.ones(2, device="cuda")
+        for call, message in (
+            (lambda: dist.recv(x), "the sender must be named"),
+            (lambda: dist.all_reduce(x, dist.ReduceOp.BXOR), "reduction BXOR of float32"),
+            (lambda: dist.all_reduce(x.to(f"cuda:{1 - number}")), "x is on cuda"),
+            (lambda: dist.all_gather_single(x, x), "the result has 2 elements, not 4"),
+        ):
+            with pytest.raises(UsageError, match=message):
+                call()
+
+    with wavecast.device("gfx942", count=WORLD) as hooks:
+        node: Any = hooks
+        node.ranks(rank)
+    with wavecast.device("gfx942", count=WORLD), pytest.raises(UsageError, match="RANK is not set"):
+        dist.init_process_group("nccl")

@@ -1,0 +1,64 @@
+"""What process groups share, and how their calls become those of `wavecast.ops.distributed`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from wavecast.errors import MissingFact, UsageError
+from wavecast.kernels.distributed import collectives
+from wavecast.kernels.distributed.group import RankGroup, groups_of
+
+_OPS: Final = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max"}
+_BOOLEAN: Final = {
+    **dict.fromkeys(("SUM", "MAX", "BOR"), "max"),
+    **dict.fromkeys(("PRODUCT", "MIN", "BAND"), "min"),
+}
+"""Reductions of bytes that are 0 or 1."""
+
+
+class SharedGroups:
+    """The buffers and signals of all process groups: the first rank that needs some makes them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._groups: dict[tuple[Any, ...], list[RankGroup]] = {}
+
+    def of(self, name: str, gpus: Sequence[int]) -> list[RankGroup]:
+        """The group of a name on some GPUs, by rank."""
+        key = (name, *gpus)
+        with self._lock:
+            if key not in self._groups:
+                self._groups[key] = groups_of(gpus)
+            return self._groups[key]
+
+
+def operation(opts: Any, x: Tensor) -> str:
+    """The reduction that options ask for. Raises UsageError for one that no kernel does."""
+    op = "SUM" if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp).name
+    known = _BOOLEAN if x.dtype is torch.bool else _OPS
+    if op not in known:
+        dtype = str(x.dtype).removeprefix("torch.")
+        raise UsageError(f"reduction {op} of {dtype}; supported: {', '.join(known)}")
+    return known[op]
+
+
+def reduced(x: Tensor) -> Tensor:
+    """A tensor as kernels reduce it: booleans are bytes."""
+    return x.view(torch.uint8) if x.dtype is torch.bool else x
+
+
+def shots_of(size: int, world: int) -> int:
+    """The shots of an all-reduce: what is predicted to be faster; two, which move less, where no
+    link is known. Both give the same bits."""
+    try:
+        return collectives.shots_for(size, world)
+    except MissingFact:
+        return 2
+
+
+__all__ = ["SharedGroups", "operation", "reduced", "shots_of"]

@@ -1,0 +1,71 @@
+"""Launches of a script when they happen, in the memory that their arguments have then."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wavecast import arch
+from wavecast.arch import Device
+from wavecast.compile import digest
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import WavecastError
+from wavecast.integrations.triton.reach import makes_pointers, reachable
+from wavecast.integrations.triton.sampling import Sampler
+from wavecast.lab.evaluation import LabSubject
+from wavecast.lab.journal import LabProblem
+
+if TYPE_CHECKING:
+    from wavecast.compile.triton import Slot
+    from wavecast.integrations.triton.hooks import Hooks
+    from wavecast.model.profile import LaunchProfile
+
+
+class LiveSampler(Sampler):
+    """Hands every new launch to `search` where a capture would sample it."""
+
+    def __init__(self, devices: tuple[Device, ...], note: Callable[[str], None]) -> None:
+        super().__init__([], note)
+        self._of = devices
+        self._tell = note
+
+    def sample(
+        self, launch: Launch, kernel: Any, layout: Sequence[Slot], values: tuple
+    ) -> dict[str, LaunchProfile]:
+        everything = makes_pointers(kernel.asm)
+        try:
+            ranges = reachable(kernel.name, layout, values, everything=everything)
+            self.search(LabSubject(launch, tuple(ranges), self._of))
+        except WavecastError as error:
+            self._tell(f"{kernel.name}: not searched: {error.message}")
+        return {}
+
+    @abstractmethod
+    def search(self, subject: LabSubject) -> None:
+        """Search one launch. Raises WavecastError for one that cannot be searched."""
+
+
+def devices_of(settings: Any, hooks: Hooks) -> tuple[Device, ...]:
+    """The devices of a job that run what this process compiles."""
+    every = (arch.load(name, tuple(settings["device_files"])) for name in settings["devices"])
+    return tuple(d for d in every if d.target == hooks.driver.facts.target)
+
+
+def problem_of(launch: Launch, device: Device, compiler: str) -> LabProblem:
+    """What names a launch on a device in a journal."""
+    shown = []
+    for item in launch.arguments:
+        if item.kind in ("tensor", "descriptor"):
+            shown.append(f"{item.name}={item.dtype}{list(item.shape)}")
+        elif item.kind == "scalar":
+            shown.append(f"{item.name}={item.value}")
+    text = ", ".join(shown)
+    name = digest.digest(launch.code.digest, launch.grid, text)
+    return LabProblem(
+        launch.code.kernel, launch.code.target, device.id, compiler, name, launch.grid, text,
+        launch.configuration,
+    )  # fmt: skip
+
+
+__all__ = ["LiveSampler", "devices_of", "problem_of"]

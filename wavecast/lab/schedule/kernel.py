@@ -1,0 +1,241 @@
+"""Another order for the loops of one launch's kernel: searched, assembled and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from wavecast.analyze.sync.outstanding import OutstandingFlow
+from wavecast.arch import Device, capabilities
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.launch import AddressRange
+from wavecast.errors import CompileError, MissingFact, WavecastError
+from wavecast.integrations.triton.generate import assembled
+from wavecast.isa import parse
+from wavecast.isa.liveness import liveness
+from wavecast.isa.opcode import OpcodeFlag
+from wavecast.isa.program import Kernel, Program
+from wavecast.isa.targets import isa_target
+from wavecast.lab.comparing import ExecutionResult, compared
+from wavecast.lab.figures import CodeFigures, figures_of_code
+from wavecast.lab.schedule.arranging import BlockArranger
+from wavecast.lab.schedule.dependences import graph_of
+from wavecast.lab.schedule.hints import has_flag
+from wavecast.lab.schedule.layout import Layout
+from wavecast.lab.schedule.repair import completed
+from wavecast.lab.schedule.search import WORK, LoopOrder, LoopSearch
+from wavecast.lab.schedule.steady import LoopPath, SteadyLoop, paths
+from wavecast.model.predict import predict
+from wavecast.model.profile import LaunchProfile
+from wavecast.pipeline.prediction import predict_launch
+from wavecast.pipeline.reading import ReadLaunch, read_launch
+from wavecast.predict.executed import profile_of_sample
+
+SHARE: Final = 0.02
+"""The least part of the instructions that waves execute, for a loop to be searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSchedule:
+    """One innermost loop. `line` is its source line, `instructions` those of an iteration in the
+    compiler's order. `before`, `remade`, `after` and `orders` as in `LoopOrder`."""
+
+    line: str
+    instructions: int
+    before: float
+    remade: float
+    after: float
+    orders: int
+
+    @property
+    def saved(self) -> float:
+        """The part of the clocks of the compiler's order that the best order saves."""
+        return max(0.0, 1 - self.after / self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSchedule:
+    """The schedule found for a launch on a device.
+
+    `before` are the figures of the compiler's code, `after` those of the new one; None where no
+    order is faster. `wrong` says why an order that was found is discarded: results that differ,
+    a check that it fails, or an assembler that refuses it. `assembly` is the new code.
+    """
+
+    loops: tuple[LoopSchedule, ...]
+    before: CodeFigures
+    after: CodeFigures | None = None
+    execution: ExecutionResult | None = None
+    wrong: str = ""
+    assembly: str = ""
+
+    @property
+    def saved(self) -> float:
+        """The part of the launch's predicted time that the new order saves."""
+        if self.after is None or self.wrong or not self.before.seconds or not self.after.seconds:
+            return 0.0
+        return max(0.0, 1 - self.after.seconds / self.before.seconds)
+
+    def to_json(self) -> dict[str, Any]:
+        """The schedule as JSON values."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> KernelSchedule:
+        """The schedule that `to_json` was called on. Raises KeyError, TypeError."""
+        execution, after = document["execution"], document["after"]
+        return KernelSchedule(
+            tuple(LoopSchedule(**loop) for loop in document["loops"]),
+            CodeFigures.from_json(document["before"]),
+            CodeFigures.from_json(after) if after else None,
+            ExecutionResult.from_json(execution) if execution else None,
+            document["wrong"],
+            document["assembly"],
+        )
+
+
+def schedule(
+    launch: Launch,
+    ranges: Sequence[AddressRange],
+    device: Device,
+    *,
+    seed: int = 0,
+    work: int = WORK,
+) -> KernelSchedule:
+    """Search another order for the innermost loops of a launch's kernel.
+
+    `ranges` are the host addresses the launch may touch; memory stays as it is. `work` is about how
+    many instructions the search simulates. Raises Unpredictable and ExecutionError where the launch
+    has no profile, MissingFact for a target whose hazards are not known, CompileError for a kernel
+    without a loop that waves execute.
+    """
+    read = read_launch(launch, device)
+    assert isinstance(read.kernel, Kernel)
+    _refuse_unknown_hazards(read.kernel)
+    profile, figures = _profiled(read, ranges, device)
+    found = _searched(profile, device, seed, work)
+    loops = tuple(_loop(profile.program, path, order) for path, order in found)
+    chosen = {
+        block: items
+        for _, order in found
+        if order.after < order.before
+        for block, items in order.blocks.items()
+    }
+    if not chosen:
+        return KernelSchedule(loops, figures)
+    layout = Layout.of(profile.program)
+    for block, items in chosen.items():
+        layout = layout.with_block(block, items)
+    return _verified(KernelSchedule(loops, figures), launch, ranges, device, layout)
+
+
+def _refuse_unknown_hazards(kernel: Kernel) -> None:
+    """Raise MissingFact where the hazards of the code are not known."""
+    target = isa_target(kernel.program.target)
+    known = capabilities(target).hazards
+    if not known or ("wait_states" not in known and kernel.descriptor.wave_size == _WIDE_WAVE):
+        lanes = kernel.descriptor.wave_size
+        raise MissingFact(f"the hazards of {target} with waves of {lanes} lanes are not known")
+
+
+_WIDE_WAVE: Final = 64
+"""RDNA 3 has hazards of waves of 64 lanes only (LLVM GCNHazardRecognizer.cpp,
+fixVALUPartialForwardingHazard, fixVALUMaskWriteHazard), which `analyze.sync` does not check."""
+
+
+def _profiled(
+    read: ReadLaunch, ranges: Sequence[AddressRange], device: Device
+) -> tuple[LaunchProfile, CodeFigures]:
+    """The profile from code where that says enough, else of an executed sample; and the figures."""
+    figures = figures_of_code(read)
+    answer = predict_launch(read.launch, read.analysis, read.kernel, device)
+    if answer.prediction is not None and answer.profile is not None:
+        return answer.profile, figures.timed(answer.prediction)
+    profile = profile_of_sample(read.launch, ranges, device)
+    return profile, figures.timed(predict(profile, device))
+
+
+def _searched(
+    profile: LaunchProfile, device: Device, seed: int, work: int
+) -> list[tuple[LoopPath, LoopOrder]]:
+    """The loops that matter, and the best order of each."""
+    program = profile.program
+    live, flow = liveness(program), OutstandingFlow(program)
+    known = paths(profile)
+    length = {
+        index: path.executions * sum(_length(program, block) for block in path.blocks)
+        for index, path in known.items()
+    }
+    total = float(profile.streams.weights.sum())
+    worth = {index: one for index, one in length.items() if one >= SHARE * total}
+    if not worth:
+        raise CompileError(f"{program.name}: waves execute no loop that matters")
+    found = []
+    for index in worth:
+        path = known[index]
+        arrangers = {
+            block: BlockArranger(program, graph_of(program, program.blocks[block], live), flow)
+            for block in path.blocks
+            if not has_flag(program, program.blocks[block], OpcodeFlag.GETPC)
+        }
+        share = round(work * worth[index] / sum(worth.values()))
+        loop = SteadyLoop(profile, device, path)
+        found.append((path, LoopSearch(loop, arrangers, seed, share).run()))
+    return found
+
+
+def _length(program: Program, block: int) -> int:
+    return program.blocks[block].stop - program.blocks[block].start
+
+
+def _loop(program: Program, path: LoopPath, order: LoopOrder) -> LoopSchedule:
+    loop = program.innermost_loop[path.blocks[0]]
+    location = program.loops[loop].location if loop is not None else None
+    return LoopSchedule(
+        str(location) if location is not None else "",
+        sum(_length(program, block) for block in path.blocks),
+        order.before,
+        order.remade,
+        order.after,
+        order.orders,
+    )
+
+
+def _verified(
+    found: KernelSchedule,
+    launch: Launch,
+    ranges: Sequence[AddressRange],
+    device: Device,
+    layout: Layout,
+) -> KernelSchedule:
+    """The schedule with the code of a layout, executed next to the original."""
+    try:
+        changed = rearranged(launch, layout, device)
+        read = read_launch(changed, device)
+        _, figures = _profiled(read, ranges, device)
+        execution = compared(launch, changed, ranges, rounding=False)
+    except WavecastError as error:
+        return replace(found, wrong=error.message)
+    made = replace(found, after=figures, execution=execution, assembly=changed.code.assembly)
+    faults = [fault for fault in figures.faults if fault not in found.before.faults]
+    if faults:
+        return replace(made, wrong=faults[0])
+    if not execution.same:
+        return replace(made, wrong=execution.difference or "; ".join(execution.reports))
+    return made
+
+
+def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
+    """A launch with the code of a layout of its program, with the waits and wait states that lack.
+    Raises CompileError where the checks or the assembler refuse it."""
+    code = launch.code
+
+    def program_of(text: str) -> Program:
+        return parse(text, code.target, kernel=code.kernel).kernels[code.kernel].program
+
+    done = completed(layout, code.assembly, program_of)
+    return replace(launch, code=assembled(code, done.text(code.assembly), device))
+
+
+__all__ = ["KernelSchedule", "LoopSchedule", "rearranged", "schedule"]

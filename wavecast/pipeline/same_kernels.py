@@ -1,0 +1,41 @@
+"""The kernels of one source that several compilers have compiled, matched.
+
+Compilers mangle their built-in types differently: a kernel with 16-bit floats has one symbol for
+AMD GPUs and another for NVIDIA's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.names import readable
+
+
+def matched(codes: Mapping[str, Sequence[CodeObject]]) -> dict[str, list[CodeObject]]:
+    """The kernels by target, with the `alias` of each whose symbol differs from that of the only
+    kernel of its declaration for the first target."""
+    first = next(iter(codes.values()), ())
+    symbols = {code.kernel for code in first}
+    number = Counter(map(_declaration, first))
+    known = {at: code.kernel for code in first if number[at := _declaration(code)] == 1}
+    found: dict[str, list[CodeObject]] = {}
+    for target, of_target in codes.items():
+        number = Counter(map(_declaration, of_target))
+        found[target] = [
+            replace(code, alias=known[at])
+            if code.kernel not in symbols and number[at := _declaration(code)] == 1 and at in known
+            else code
+            for code in of_target
+        ]
+    return found
+
+
+def _declaration(code: CodeObject) -> tuple[str, int]:
+    """The name and the line of a kernel; no two kernels of unknown lines are the same."""
+    return readable(code.kernel) if code.source_line else code.kernel, code.source_line
+
+
+__all__ = ["matched"]

@@ -1,0 +1,126 @@
+"""Schedules of kernels as terminal text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from wavecast.documents.lab import KernelScheduleJson, LabScheduleDocument, LoopScheduleJson
+from wavecast.report import units
+from wavecast.report.lab import figures_document, percent
+from wavecast.report.terminal_tables import plain_table
+from wavecast.report.terminal_text import heading, safe
+from wavecast.version import __version__
+from wavecast.wording import count
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from wavecast.lab.journal import LabProblem
+    from wavecast.lab.schedule.kernel import KernelSchedule
+    from wavecast.lab.schedule.run import ScheduleRun
+
+
+def document(run: ScheduleRun) -> LabScheduleDocument:
+    """The schedules as a document."""
+    return LabScheduleDocument(
+        __version__,
+        list(run.notes),
+        [f"{one.kernel} for {one.target}: {one.message}" for one in run.failures],
+        [_kernel(problem, found) for problem, found in run.entries],
+    )
+
+
+def _kernel(problem: LabProblem, found: KernelSchedule) -> KernelScheduleJson:
+    return KernelScheduleJson.of(
+        problem,
+        grid=list(problem.grid),
+        loops=[LoopScheduleJson.of(loop) for loop in found.loops],
+        before=figures_document(found.before),
+        after=figures_document(found.after) if found.after is not None else None,
+        saved=found.saved,
+        cases=list(found.execution.cases) if found.execution is not None else [],
+        wrong=found.wrong,
+        assembly=found.assembly,
+    )
+
+
+def render(run: ScheduleRun, console: Console) -> None:
+    """A table of kernels, then one of their loops; orders that are discarded with the reason."""
+    for note in run.notes:
+        console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    for failure in run.failures:
+        line = f"{failure.kernel} for {failure.target} ({failure.stage}): {failure.message}"
+        console.print(Text.assemble(("failed ", "bold red"), safe(line)))
+    if not run.entries:
+        return
+    for part in _parts(run):
+        console.print(part)
+
+
+def _parts(run: ScheduleRun) -> Iterator[RenderableType]:
+    wrong = [(problem, found) for problem, found in run.entries if found.wrong]
+    title = f"{count(len(run.entries), 'kernel')}, {len(wrong)} with wrong results"
+    yield heading("the compiler's order and the best one found", title)
+    yield Padding(_kernels(run), (0, 0, 0, 2))
+    yield heading("loops", "simulated clocks per iteration, in the steady state")
+    yield Padding(_loops(run), (0, 0, 0, 2))
+    for problem, found in wrong:
+        line = f"{problem.kernel} on {problem.device}: {found.wrong}"
+        yield Text.assemble(("discarded ", "bold red"), safe(line))
+
+
+def _kernels(run: ScheduleRun) -> RenderableType:
+    table = plain_table(
+        ("kernel", False), ("device", False), ("saved", True), ("before", True), ("after", True),
+        ("waits", True), ("instructions", True), ("results", False),
+    )  # fmt: skip
+    for problem, found in run.entries:
+        before, after = found.before, found.after
+        table.add_row(
+            safe(problem.kernel),
+            problem.device,
+            percent(found.saved),
+            units.seconds(before.seconds),
+            units.seconds(after.seconds) if after is not None else "",
+            units.count(after.waits if after is not None else before.waits),
+            units.count(after.instructions if after is not None else before.instructions),
+            safe(_results(found)),
+            style="red" if found.wrong else "",
+        )
+    return table
+
+
+def _results(found: KernelSchedule) -> str:
+    if found.wrong:
+        return "discarded"
+    if found.after is None or found.execution is None:
+        return "no order is faster"
+    return f"same in {count(len(found.execution.cases), 'case')}"
+
+
+def _loops(run: ScheduleRun) -> RenderableType:
+    table = plain_table(
+        ("kernel", False), ("device", False), ("loop", False), ("instructions", True),
+        ("before", True), ("remade", True), ("after", True), ("saved", True), ("orders", True),
+    )  # fmt: skip
+    for problem, found in run.entries:
+        for loop in found.loops:
+            table.add_row(
+                safe(problem.kernel),
+                problem.device,
+                safe(loop.line.rpartition("/")[2]),
+                units.count(loop.instructions),
+                units.count(round(loop.before)),
+                units.count(round(loop.remade)),
+                units.count(round(loop.after)),
+                percent(loop.saved),
+                units.count(loop.orders),
+            )
+    return table
+
+
+__all__ = ["document", "render"]
