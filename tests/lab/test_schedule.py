@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -277,8 +278,9 @@ def test_random_orders_compute_the_same(product: Product) -> None:
 
 
 def reparsed(product: Product, text: str) -> Program:
-    name = product.launch.code.kernel
-    return parse(text, product.launch.code.target, kernel=name).kernels[name].program
+    code = product.launch.code
+    module = parse(text, code.target, kernel=code.kernel, moved_files=code.moved_files)
+    return module.kernels[code.kernel].program
 
 
 @pytest.mark.parametrize("product", ["gfx942"], indirect=True)
@@ -339,7 +341,7 @@ def test_unknown_hazards_are_refused(product: Product, monkeypatch: pytest.Monke
 
 SCRIPT = """
 import torch
-from tests.lab.kernels import product, scaled
+from kernels import product, scaled
 
 x, out = torch.randn(1000), torch.zeros(1000)
 scaled[(4,)](x, out, 1000, BLOCK=256)
@@ -348,11 +350,18 @@ product[(1, 1)](a, b, torch.zeros(32, 32), 96, 32, BM=32, BN=32, BK=32, num_warp
 """
 
 
+def written(folder: Path) -> Path:
+    """The script, with its kernels beside it: its process does not find these tests."""
+    shutil.copy(Path(__file__).with_name("kernels.py"), folder)
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    return script
+
+
 def test_command(tmp_path: Path) -> None:
     """A kernel without a loop is a note."""
     pytest.importorskip("triton")
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script = written(tmp_path)
     journal, out = tmp_path / "journal", tmp_path / "out"
     options = ["--work", "1", "--journal", str(journal), "--assembly", str(out), "-f", "json"]
     done = CliRunner().invoke(command, ["schedule", str(script), *options])
@@ -379,8 +388,7 @@ def entries_of(problem: LabProblem, found: KernelSchedule) -> ScheduleRun:
 def test_a_journal_is_continued(tmp_path: Path) -> None:
     """Kernels whose schedules are in the journal are not searched again."""
     pytest.importorskip("triton")
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script = written(tmp_path)
     journal = tmp_path / "journal"
     arguments = ["schedule", str(script), "--work", "1", "--journal", str(journal)]
     sizes = []
