@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wavecast.bench.profiles.kernel_names import functor, shown
+from wavecast.bench.profiles.kernel_names import functor, recognise, shown
 
 _NATIVE = "void at::native::"
 _LAMBDA = "(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda(float)#1}"
@@ -54,3 +54,28 @@ def test_the_functor_of_pytorchs_generic_kernels(name: str, expected: str) -> No
         assert shown(name).endswith(f"kernel<{expected}>") or "manual_unroll<" in shown(name)
     else:
         assert "<" not in shown(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "category"),
+    [
+        ("bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_clmp_dynBatch_sm100f", "TensorRT-LLM",
+         "moe"),
+        ("gemm_Bfloat16_E4m3E4m3_Fp32_t128x64x128_s4_sm100a", "TensorRT-LLM", "gemm"),
+        ("fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKvCausalP16VarSeqQ128Kv128", "TensorRT-LLM",
+         "attention"),
+        ("void moe::dev::routing::routingIndicesOffsetsKernel<Params>(Params)", "TensorRT-LLM",
+         "moe"),
+        ("void fbgemm_gpu::permute_2D_data_kernel<false, int>(int)", "FBGEMM", "index and copy"),
+        ("void epilogue::impl::globalKernel<float, true>(int, cublasLtEpilogue_t)", "cuBLAS",
+         "gemm"),
+        ("void magma_sgemmEx_kernel<float, 6, 3>(int)", "MAGMA", "gemm"),
+        ("batched_transpose_64x64_pack_4x4_ediv_4x4_half", "MIOpen", "index and copy"),
+        ("SubTensorOpWithCastTensor1d", "MIOpen", "element-wise"),
+        ("triton__0d1d2d", "Inductor", "element-wise"),
+        ("triton_poi_fused_add_0", "Inductor", "element-wise"),
+    ],
+)  # fmt: skip
+def test_libraries_by_their_names(name: str, library: str, category: str) -> None:
+    found = recognise(name)
+    assert (found.library, found.category) == (library, category)

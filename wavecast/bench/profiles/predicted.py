@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from wavecast.arch.device import Device
+from wavecast.bench.profiles import tensor_bytes
 from wavecast.bench.profiles.changes import UNCHANGED, ProfileChanges
 from wavecast.bench.profiles.groups import LaunchGroup, LaunchGroups
 from wavecast.bench.profiles.kernel_forms import form
@@ -167,6 +168,11 @@ class _Predictor:
         given = self._profile.operations.get(group.op)
         if given is not None:
             return [(self._scaled(self._by_model(group, given)), group)]
+        moved = tensor_bytes.operation(self._batch.changed(group.chain[0])) if group.chain else None
+        if moved is not None:
+            part = CallKernel(KernelPart("tensors", moved), 0, group.chain[0].name, "", "forward")
+            found = self._priced(self._unpriced(group), [part], group.count)
+            return [(self._scaled(found), group)]
         why = "the calls that launched the kernels are not in the file"
         if group.chain and any(info.sizes for info in group.chain):
             found = self._by_operator(group)
