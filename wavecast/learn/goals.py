@@ -79,7 +79,8 @@ def _right(chapter: Chapter, file: Path, arch: str) -> Reached:
     if code == 0:
         return Reached(goal, True, "")
     said = [line for line in (*output.splitlines(), *log.splitlines()) if line.strip()]
-    return Reached(goal, False, said[-1] if said else f"exit code {code}")
+    errors = [line for line in said if line.startswith("error[")]
+    return Reached(goal, False, (errors or said[-1:] or [f"exit code {code}"])[0])
 
 
 def _executing(chapter: Chapter, file: Path, arch: str, *options: str) -> list[str]:
