@@ -98,6 +98,10 @@ class Llc:
         return (f"-mcpu={self.target}", "-O3", *self.options)
 
     def assembly(self, text: str) -> str:
+        return self.compiled(text).text
+
+    def compiled(self, text: str) -> process.Finished:
+        """The assembly of a module, and what llc prints. Raises as `assembly`."""
         with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
             source = Path(folder) / "module.ll"
             source.write_text(portable(text), encoding="utf-8")
@@ -108,7 +112,7 @@ class Llc:
         if done.status:
             lines = done.log.strip().splitlines() or [f"exit code {done.status}"]
             raise CompileError(f"{self.program}: {lines[0]}", log=done.log)
-        return done.text
+        return done
 
 
 @dataclass(frozen=True, slots=True)

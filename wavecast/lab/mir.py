@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 _DUMP: Final = re.compile(r"^# \*\*\* IR Dump After (?P<title>.*) \((?P<name>[\w-]+)\) \*\*\*:$")
@@ -48,7 +48,12 @@ class MachineLine:
     @property
     def group(self) -> str:
         """`matrix`, `lds`, `load`, `store`, `spill`, `wait`, `barrier`, or "" for others."""
-        return next((name for name, pattern in _GROUPS if pattern.match(self.opcode)), "")
+        return _group(self.opcode)
+
+
+@cache
+def _group(opcode: str) -> str:
+    return next((name for name, pattern in _GROUPS if pattern.match(opcode)), "")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +18,12 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import CompileError, WavecastError
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.mir import MachineFunction, MachineLine, functions
+from wavecast.tune.pool import Pool
 
 _MLIR_HEADER: Final = re.compile(r"^// -----// IR Dump Before (?P<title>\w+): (?P<name>[\w-]+)")
 _FILE: Final = Path(__file__).with_name("switches.toml")
+LIMIT: Final = 120.0
+"""Seconds of one compilation, or of reading its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +113,15 @@ def passes_of(launch: Launch, device: Device, *, without: bool = True) -> PassRe
     code = launch.code
     if code.origin != "triton":
         raise CompileError(f"{code.kernel}: only kernels of Triton have passes to show")
+    from wavecast.integrations.triton import compat
+
+    compat.warm_up()
     steps = [*_mlir_steps(mlir_dump(code, device))]
     dump, assembly = machine_dump(code, device, _printing(code.kernel))
     steps += _machine_steps(list(functions(dump)))
     steps.append(_assembly_step(assembly))
     changed = list(_changed(steps))
-    removed = _without(launch, device) if without else ()
+    removed = _without(launch, device, assembly) if without else ()
     return PassReport(
         code.kernel,
         device.id,
@@ -142,19 +148,39 @@ def _printing(kernel: str) -> list[str]:
     return [f"-print-after={names}", f"-filter-print-funcs={kernel}"]
 
 
-def _without(launch: Launch, device: Device) -> Iterator[WithoutPass]:
-    """The code without each pass that can be switched off, where LLVM compiles it."""
+def _without(launch: Launch, device: Device, shown: str) -> Iterator[WithoutPass]:
+    """The code without each pass that can be switched off, where LLVM compiles it. `shown` is the
+    assembly with all passes; equal assembly is read once."""
+    from wavecast.emulate.launch import available_processors
+
+    options = {name: switch.without for name, switch in switches().items() if switch.without}
+    with Pool(available_processors(), partial(_recompiled, launch, device), limit=LIMIT) as pool:
+        texts = {name: text for name, text in pool.map(iter(options)) if isinstance(text, str)}
+    distinct = dict.fromkeys([shown, *texts.values()])
+    with Pool(available_processors(), partial(_figures, launch, device), limit=LIMIT) as pool:
+        figures = dict(pool.map(iter(distinct)))
+    for name in options:
+        found = figures.get(texts.get(name, ""))
+        if isinstance(found, CodeFigures):
+            yield WithoutPass(name, switches()[name].what, found)
+
+
+def _recompiled(launch: Launch, device: Device, name: str) -> str | None:
+    """The assembly without a pass, None where LLVM refuses."""
     from wavecast.integrations.triton.dumps import machine_dump
 
-    for name, switch in switches().items():
-        if not switch.without:
-            continue
-        try:
-            _, assembly = machine_dump(launch.code, device, [switch.without])
-            figures = figures_of(with_assembly(launch, assembly, device), device)
-        except WavecastError:
-            continue
-        yield WithoutPass(name, switch.what, figures)
+    try:
+        return machine_dump(launch.code, device, [switches()[name].without])[1]
+    except WavecastError:
+        return None
+
+
+def _figures(launch: Launch, device: Device, assembly: str) -> CodeFigures | None:
+    """The figures of other assembly of the launch, None where it cannot be read."""
+    try:
+        return figures_of(with_assembly(launch, assembly, device), device)
+    except WavecastError:
+        return None
 
 
 # --- MLIR ----------------------------------------------------------------------------------------
