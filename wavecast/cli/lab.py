@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -118,6 +119,8 @@ def tune(
     wavecast lab passes matmul.py --arch gfx942
 
     wavecast lab passes attention.py -k fwd --format html -o passes.html
+
+    wavecast lab passes reduction.hip --arch gfx1100 -- -DBLOCK=256
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))
@@ -146,28 +149,36 @@ def passes(
     output: Path | None,
     show_output: bool,
 ) -> int:
-    """Show what each pass of Triton and LLVM does to the kernels of the script PATH.
+    """Show what each pass of Triton and LLVM does to the kernels of PATH: a script of Triton
+    kernels, a HIP file, or LLVM IR (NAME.ll), which the newest llc compiles.
 
     TTGIR after every pass of Triton, machine IR after the passes of LLVM's code generator that
     decide most, and the assembly: what changed by source line, registers live at once, reads that
     moved past matrix instructions, waits. Kernels are also compiled without some passes, to tell
     what these bring. Exit codes: 0; 2 if no kernel could be shown.
     """
+    from wavecast.lab.pass_sources import TritonPasses
     from wavecast.lab.passes import passes_of
-    from wavecast.lab.script_reports import reports_of_script
+    from wavecast.lab.script_reports import reports_of_file, reports_of_script
     from wavecast.pipeline import select
 
     selection = select(arch.split(","), arch_file)
+    report_of = partial(passes_of, without=without)
     with streams.progress() as update:
-        found = reports_of_script(
-            path,
-            script_args,
-            selection,
-            lambda launch, device: passes_of(launch, device, without=without),
-            kernels=kernels,
-            quiet=not show_output,
-            progress=update,
-        )
+        if path.suffix == ".py":
+            found = reports_of_script(
+                path,
+                script_args,
+                selection,
+                lambda launch, device: report_of(TritonPasses(launch, device)),
+                kernels=kernels,
+                quiet=not show_output,
+                progress=update,
+            )
+        else:
+            found = reports_of_file(
+                path, script_args, selection, report_of, kernels=kernels, progress=update
+            )
 
     def write(stream: IO[str]) -> None:
         if form == "text":

@@ -217,7 +217,8 @@ def _line(text: str) -> MachineLine:
     source = ""
     if location is not None:
         positions = _POSITION.findall(location["chain"])
-        source = f"{positions[-1][0]}:{positions[-1][1]}" if positions else ""
+        if positions:
+            source = f"{positions[-1][0].rsplit('/', 1)[-1]}:{positions[-1][1]}"
     _, equals, right = plain.partition(" = ")
     opcode = _OPCODE.search(right if equals else plain)
     return MachineLine(plain, opcode["opcode"] if opcode is not None else "", source)
