@@ -94,8 +94,9 @@ def _busiest(shares: Sequence[float], ranks: int) -> float:
 
 
 def _balanced(shares: Sequence[float], ranks: int, redundant: int) -> float:
-    """Each copy halves (thirds …) what the copies of its expert get; the heaviest copy next goes to
-    the GPU with the least tokens that has a free place."""
+    """Tokens of the busiest GPU over the mean. Copies of an expert share its tokens; the next copy
+    is of the expert whose copies have the most. The heaviest copies are given out first, each to
+    the GPU with the fewest tokens of those with room for one more."""
     copies = [1] * len(shares)
     for _ in range(redundant):
         heaviest = max(range(len(shares)), key=lambda index: shares[index] / copies[index])
@@ -104,9 +105,9 @@ def _balanced(shares: Sequence[float], ranks: int, redundant: int) -> float:
         (share / count for share, count in zip(shares, copies, strict=True) for _ in range(count)),
         reverse=True,
     )
-    places, sums, taken = len(pieces) // ranks, [0.0] * ranks, [0] * ranks
+    most, sums, taken = len(pieces) // ranks, [0.0] * ranks, [0] * ranks
     for piece in pieces:
-        free = (rank for rank in range(ranks) if taken[rank] < places)
+        free = (rank for rank in range(ranks) if taken[rank] < most)
         least = min(free, key=lambda rank: sums[rank])
         sums[least] += piece
         taken[least] += 1

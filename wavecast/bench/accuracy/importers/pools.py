@@ -62,8 +62,9 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """A configuration of the repositories at `date`: engine, format (the end of its name), lengths of prompt and output,
-    `drafted` tokens of a step, requests at once, dtype of keys and values ("": the engine's)."""
+    """A configuration of the repositories at `date`: engine, format (the end of its name), lengths
+    of prompt and output, `drafted` tokens of a step, requests at once, dtype of keys and values
+    ("": the engine's)."""
 
     date: str
     gpu: str
@@ -139,9 +140,9 @@ def pools_of(
     tensor: int = 0,
     date: str = "",
 ) -> Pools:
-    """The configuration of a run of DeepSeek-R1, of a `date` where it is known. A row without its GPUs (0) may state those of an
-    instance that decodes, or of all, as `tensor`; `drafts` is None where it does not say. Raises
-    Unpredictable where none is known, or several."""
+    """The configuration of a run of DeepSeek-R1, of a `date` where it is known. A row without its
+    GPUs (0) may state those of an instance that decodes, or of all, as `tensor`; `drafts` is None
+    where it does not say. Raises Unpredictable where none is known, or several."""
     found = {
         one
         for one in published()
