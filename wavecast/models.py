@@ -74,6 +74,7 @@ def model(
     dp_attention: bool = False,
     expert_load: File | None = None,
     expert_skew: float = 0.0,
+    redundant_experts: int = 0,
     check_plan: bool = False,
     dtype: str = "",
     attention_dtype: str = "",
@@ -145,6 +146,7 @@ def model(
             "expert": ep,
             "attention_data": dp_attention,
             "load": load,
+            "redundant": redundant_experts,
         },
         Deployment(
             dtype=dtype,

@@ -30,8 +30,9 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, Final
 
 from wavecast.limits import ProcessLimits
@@ -289,14 +290,31 @@ def without_huge_pages() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
 
-def started(jobs: int) -> ProcessPoolExecutor:
+@contextlib.contextmanager
+def _no_script() -> Iterator[None]:
+    """Processes that are started within do not import the script."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def started(jobs: int, *, script: bool = True) -> ProcessPoolExecutor:
     """A pool of `jobs` processes that are started, not forked. Functions, arguments and
-    results are pickled."""
+    results are pickled. Each imports the script that runs, which therefore needs a guard
+    (`if __name__ == "__main__"`), except where nothing that is pickled is of the `script`."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
+    class _StartedPool(ProcessPoolExecutor):
+        def _spawn_process(self) -> None:
+            with contextlib.nullcontext() if script else _no_script():
+                super()._spawn_process()  # type: ignore[misc]
+
     context = get_context("spawn")
-    return ProcessPoolExecutor(jobs, context, initializer=become_child, initargs=(os.getpid(),))
+    return _StartedPool(jobs, context, initializer=become_child, initargs=(os.getpid(),))
 
 
 def wait(child: int) -> Ended | None:

@@ -98,6 +98,25 @@ def test_equal_loads():
     assert ExpertLoad(exponent=1.0).busiest(256, 1) == 1.0
 
 
+def test_redundant_experts() -> None:
+    """48 GPUs divide 256 experts with 32 copies; copies of popular experts level their load."""
+
+    def divided(gpus: int, copies: int) -> ModelOnSystem:
+        layout = Parallelism(gpus, expert=gpus, attention_data=True, redundant=copies)
+        return ready("DeepSeek-R1", "gb200-nvl72", layout)
+
+    with pytest.raises(UsageError, match="256 experts do not divide among 48 GPUs"):
+        divided(48, 0)
+    assert str(divided(48, 32).parallel) == "TP48 EP48 32 redundant experts DP attention"
+    more, fewer = (divided(32, n).memory.parts["expert weights"] for n in (32, 0))
+    assert more == pytest.approx(fewer * 288 / 256)
+    load = ExpertLoad(exponent=1.0)
+    assert 1 <= load.busiest(256, 32, 32) < load.busiest(256, 32) / 2
+    assert ExpertLoad((4.0, 1.0, 1.0, 1.0)).busiest(4, 2, 0) == pytest.approx(10 / 7)
+    # Thirds of the first expert: 4/3 + 4/3 + 1 of 7 tokens, and 4/3 + 1 + 1.
+    assert ExpertLoad((4.0, 1.0, 1.0, 1.0)).busiest(4, 2, 2) == pytest.approx(22 / 21)
+
+
 def test_a_power_law_loads_few_experts_per_gpu_most():
     law = ExpertLoad(exponent=0.8)
     assert 1 < law.busiest(256, 8) < law.busiest(256, 32) < law.busiest(256, 256)

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
               help="JSON with the tokens of each expert, for unequal GPUs of --ep.")  # fmt: skip
 @click.option("--expert-skew", type=NumberRange(0, 10), default=0.0, show_default=True,
               help="The same by a power law: its exponent; 0 is equal loads.")  # fmt: skip
+@click.option("--redundant-experts", type=count(0), default=0, show_default=True,
+              help="Copies of popular experts on the GPUs of --ep.")  # fmt: skip
 @click.option("--dp-attention", is_flag=True,
               help="Replicate attention on the GPUs of --tp; each has its sequences.")  # fmt: skip
 @click.option("--check-plan", is_flag=True,
@@ -123,6 +125,7 @@ def command(
     ep: int,
     expert_load: Path | None,
     expert_skew: float,
+    redundant_experts: int,
     dp_attention: bool,
     check_plan: bool,
     dtype: str,
@@ -200,6 +203,7 @@ def command(
             expert=ep,
             attention_data=dp_attention,
             load=load,
+            redundant=redundant_experts,
         )
         deployment = Deployment(
             dtype=dtype,

@@ -50,7 +50,8 @@ class Engine:
     numbers of sequences in `sizes`. `cache`: dtype of keys and values.
 
     A request is admitted when its prompt fits with the share `reserve` of the outputs to come.
-    While sequences decode, the engine looks for new requests every `poll` steps. Prompts wait at
+    While sequences decode, the engine looks for new requests every `poll` steps, and one that was
+    prefilled elsewhere joins them `handover` steps after its cache arrives. Prompts wait at
     most `wait_steps` decode steps until they fill the share `wait_share` of `batched_tokens`.
 
     Times in seconds: `host_step` of a step and `host_sequence` for each of its sequences.
@@ -83,6 +84,7 @@ class Engine:
     cache: str
     reserve: float
     poll: int
+    handover: int
     wait_steps: int
     wait_share: float
     host_step: float

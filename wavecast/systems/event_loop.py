@@ -49,6 +49,9 @@ def run(state, grids, prefill_grids):  # pragma: no cover
                 if kind == _MOVED:
                     first, end = load.first_decoder, len(instances)
                 chosen = _least(instances, first, end)
+                if kind == _MOVED:
+                    own = instances[chosen]
+                    requests[index].ready = own.steps + state.engine[own.profile].handover
                 append(instances[chosen], INBOX, requests, index)
                 client.pending = -1 if instances[chosen].busy > 0 else chosen
             client.scheduled = 0

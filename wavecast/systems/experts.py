@@ -36,9 +36,11 @@ class ExpertLoad:
         ):
             raise UsageError("loads of experts are numbers, not negative, and not all zero")
 
-    def busiest(self, experts: int, ranks: int) -> float:
+    def busiest(self, experts: int, ranks: int, redundant: int = 0) -> float:
         """Tokens of the busiest of `ranks` GPUs over the mean. Measured experts are divided in
-        their order; those of a power law in random orders, whose mean counts.
+        their order; those of a power law in random orders, whose mean counts. With `redundant`
+        copies the most popular experts are copied, and all are placed where the load is least
+        (DeepSeek's EPLB).
 
         Raises UsageError where the measured experts are not `experts`.
         """
@@ -49,7 +51,11 @@ class ExpertLoad:
                 raise UsageError(
                     f"the load has {len(self.shares)} experts, a layer of the model {experts}"
                 )
+            if redundant:
+                return _balanced(self.shares, ranks, redundant)
             return _busiest(self.shares, ranks)
+        if redundant and self.exponent:
+            return _balanced(_power_law(experts, self.exponent), ranks, redundant)
         return _expected(experts, ranks, self.exponent)
 
     def __str__(self) -> str:
@@ -87,11 +93,36 @@ def _busiest(shares: Sequence[float], ranks: int) -> float:
     return max(sums) * ranks / sum(sums)
 
 
+def _balanced(shares: Sequence[float], ranks: int, redundant: int) -> float:
+    """Tokens of the busiest GPU over the mean. Copies of an expert share its tokens; the next copy
+    is of the expert whose copies have the most. The heaviest copies are given out first, each to
+    the GPU with the fewest tokens of those with room for one more."""
+    copies = [1] * len(shares)
+    for _ in range(redundant):
+        heaviest = max(range(len(shares)), key=lambda index: shares[index] / copies[index])
+        copies[heaviest] += 1
+    pieces = sorted(
+        (share / count for share, count in zip(shares, copies, strict=True) for _ in range(count)),
+        reverse=True,
+    )
+    most, sums, taken = len(pieces) // ranks, [0.0] * ranks, [0] * ranks
+    for piece in pieces:
+        free = (rank for rank in range(ranks) if taken[rank] < most)
+        least = min(free, key=lambda rank: sums[rank])
+        sums[least] += piece
+        taken[least] += 1
+    return max(sums) * ranks / sum(sums)
+
+
+def _power_law(experts: int, exponent: float) -> list[float]:
+    return [(index + 1) ** -exponent for index in range(experts)]
+
+
 @cache
 def _expected(experts: int, ranks: int, exponent: float) -> float:
     if not exponent:
         return 1.0
-    shares = [(index + 1) ** -exponent for index in range(experts)]
+    shares = _power_law(experts, exponent)
     orders = random.Random(0)
     total = 0.0
     for _ in range(_ORDERS):

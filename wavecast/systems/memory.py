@@ -106,6 +106,7 @@ def _weights(
         mlp = layer.mlp
         if isinstance(mlp, ExpertMlp):
             experts = mlp.expert_parameters(hidden) / max(tensor, parallel.expert)
+            experts *= (mlp.experts + parallel.redundant) / mlp.experts
             rest = mlp.parameters(hidden) - mlp.expert_parameters(hidden)
             rest /= 1 if parallel.dispatches(mlp.topk) else tensor
             found["expert weights"] += count * experts * precision.experts.bytes

@@ -89,10 +89,11 @@ def _routed(builder: Builder, mlp: ExpertMlp, rows: int, shared: int) -> Iterato
 def _own_experts(builder: Builder, mlp: ExpertMlp, mean: float) -> Iterator[Node]:
     """The experts of the busiest GPU, where a GPU gets `mean` pairs of token and expert."""
     ranks = builder.parallel.expert
-    pairs = mean * builder.parallel.load.busiest(mlp.experts, ranks)
+    parallel = builder.parallel
+    pairs = mean * parallel.load.busiest(mlp.experts, ranks, parallel.redundant)
     topk = max(1, mlp.topk // ranks)
     tokens = max(1, round(pairs / topk))
-    yield from _multiplied(builder, tokens, mlp.inter, mlp.experts // ranks, topk)
+    yield from _multiplied(builder, tokens, mlp.inter, parallel.own_experts(mlp.experts), topk)
 
 
 def _multiplied(

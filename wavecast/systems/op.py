@@ -118,13 +118,13 @@ def _ready(model: str, device: str, deployment: Deployment) -> ModelOnSystem:
     found, gpus = load(device), deployment.parallel.gpus
     pools = deployment.disaggregation
     total = pools.gpus(deployment.parallel) if pools else gpus
-    uneven = pools is not None and pools.uneven
-    if gpus > node_size(found) or (uneven and total > node_size(found)):
-        raise Unpredictable(f"{total} GPUs are several nodes, whose links are not modelled")
+    largest = max(gpus, pools.parallel.gpus if pools and pools.parallel else 0)
+    if largest > node_size(found):
+        raise Unpredictable(f"{largest} GPUs are several nodes, whose links are not modelled")
     name, values = huggingface.load(model)
     selector = f"{total}x{device}"
     if pools and total > node_size(found):
-        selector = f"{pools.instances}x{gpus}x{device}"
+        selector = f"{pools.instances}x{largest}x{device}"
     ready = ModelOnSystem(name, values, system(selector), deployment)
     if ready.lacking is not None:
         raise Unpredictable(f"{model} does not fit {gpus} GPUs")

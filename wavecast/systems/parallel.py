@@ -24,7 +24,8 @@ class Parallelism:
     `expert`: the GPUs that divide the experts of a layer (1: every GPU has a part of all
     experts). `attention_data`: attention is replicated on the `tensor` GPUs, each with sequences of
     its own, and only the other layers are divided (data-parallel attention). `load` is how often
-    experts are chosen.
+    experts are chosen. `redundant` copies of popular experts of every layer are on the GPUs that
+    divide them.
     """
 
     tensor: int = 1
@@ -33,12 +34,15 @@ class Parallelism:
     expert: int = 1
     attention_data: bool = False
     load: ExpertLoad = field(default_factory=ExpertLoad)
+    redundant: int = 0
 
     def __post_init__(self) -> None:
         for name in ("tensor", "pipeline", "data", "expert"):
             value = getattr(self, name)
             if not 1 <= value <= 1 << 20:
                 raise UsageError(f"{name} parallelism is {value}, not 1 to {1 << 20}")
+        if self.redundant < 0 or (self.redundant and self.expert == 1):
+            raise UsageError(f"{self.redundant} redundant experts on GPUs that do not divide them")
 
     @staticmethod
     def filling(
@@ -50,6 +54,7 @@ class Parallelism:
         expert: int = 1,
         attention_data: bool = False,
         load: ExpertLoad | None = None,
+        redundant: int = 0,
     ) -> Parallelism:
         """Tensor parallelism over the GPUs of a system that replicas and stages leave, unless
         given."""
@@ -60,6 +65,7 @@ class Parallelism:
             expert=expert,
             attention_data=attention_data,
             load=load or ExpertLoad(),
+            redundant=redundant,
         )
 
     @property
@@ -73,6 +79,10 @@ class Parallelism:
         their own sequences that are more than the `topk` experts of a token: gathering all tokens
         would move more bytes)."""
         return self.wide or (self.attention_data and self.expert == self.tensor > topk)
+
+    def own_experts(self, experts: int) -> int:
+        """Those of a layer that one GPU has, of the GPUs that divide them."""
+        return (experts + self.redundant) // self.expert
 
     @property
     def gpus(self) -> int:
@@ -95,6 +105,7 @@ class Parallelism:
         parts += [f"PP{self.pipeline}"] * (self.pipeline > 1)
         parts += [f"DP{self.data}"] * (self.data > 1)
         parts += [f"EP{self.expert}"] * (self.expert > 1)
+        parts += [f"{self.redundant} redundant experts"] * (self.redundant > 0)
         parts += ["DP attention"] * self.attention_data
         return " ".join(parts)
 
@@ -132,11 +143,13 @@ def check(
                     f"{parallel.expert} GPUs divide the experts, which are neither the "
                     f"{parallel.tensor} of tensor parallelism nor those of all replicas"
                 )
-            if mlp.experts % parallel.expert:
+            if (mlp.experts + parallel.redundant) % parallel.expert:
+                copies = -mlp.experts % parallel.expert
                 raise UsageError(
-                    f"{name}: {mlp.experts} experts do not divide among {parallel.expert} GPUs"
+                    f"{name}: {mlp.experts} experts do not divide among {parallel.expert} GPUs",
+                    hint=f"--redundant-experts {copies} makes them divide",
                 )
-            parallel.load.busiest(mlp.experts, parallel.expert)
+            parallel.load.busiest(mlp.experts, parallel.expert, parallel.redundant)
         elif isinstance(mlp, (DenseMlp, ExpertMlp)) and mlp.inter % parallel.tensor:
             raise UsageError(
                 f"{name}: {mlp.inter} units do not divide among {parallel.tensor} GPUs"

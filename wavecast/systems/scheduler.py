@@ -74,6 +74,8 @@ def choose(own, requests, engine, load, now):  # pragma: no cover
     if own.count[RUNNING] == 0 or own.unseen >= engine.poll:
         while own.count[INBOX] > 0:
             number = own.head[INBOX]
+            if own.count[RUNNING] > 0 and requests[number].ready > own.steps:
+                break
             remove(own, INBOX, requests, number)
             append(own, WAITING, requests, number)
         own.unseen = 0
@@ -234,6 +236,8 @@ def _together(own, requests, engine, now, horizon, seconds):  # pragma: no cover
         times = min(times, engine.poll - own.unseen)
     elif math.isfinite(horizon):
         times = min(times, math.ceil(min(float(_TOGETHER), (horizon - now) / seconds)))
+    if own.count[INBOX] > 0:
+        times = min(times, max(1, requests[own.head[INBOX]].ready - own.steps))
     if own.token > 0:
         room = (own.pool - own.used) / (own.token * own.count[RUNNING])
         times = min(times, int(min(float(_TOGETHER), room)))

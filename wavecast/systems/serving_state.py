@@ -25,7 +25,7 @@ def _record(whole: str, fractional: str) -> np.dtype[np.void]:
 
 
 _ENGINE: Final = _record(
-    "batched_tokens sequences mixed poll wait_steps asynchronous graphs captured",
+    "batched_tokens sequences mixed poll handover wait_steps asynchronous graphs captured",
     "wait_share reserve admission tokenise request host_step host_sequence launch gap",
 )
 """Fields of `Engine` that the simulation reads."""
@@ -34,13 +34,15 @@ _LOAD: Final = _record("concurrency drafted entries first_decoder seed", "setup 
 the first of those that decode, the seed of acceptance; seconds and bytes per second of a cache that
 moves."""
 _REQUEST: Final = _record(
-    "prompt output hits need stored written chunk next previous",
+    "prompt output hits need stored written chunk next previous ready",
     "arrival first end acceptance",
 )
 """`need` is the number of tokens that a prefill computes: those of the prompt that no earlier
 request left in the prefix cache (`hits`), and after a preemption the written ones. `stored` of them
 are in the cache, `written` tokens of the output exist, `chunk` tokens are computed in this step.
-`next` and `previous` link the requests of a queue. Seconds of arrival, first token and end."""
+`next` and `previous` link the requests of a queue. An instance that decodes does not look at a
+request that was prefilled elsewhere before its step `ready`, unless it has nothing to do. Seconds
+of arrival, first token and end."""
 _INSTANCE: Final = np.dtype(
     [(name, "i8", (4,)) for name in ("head", "tail", "count")]
     + _record(

@@ -10,18 +10,21 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
 from wavecast.arch import Device
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, ModelArchitecture
 from wavecast.systems.graph import Builder, Node, Step, head_nodes, layer_nodes, stage_nodes
+from wavecast.systems.parts import MODULES
 from wavecast.systems.pricing import Priced, Prices
 from wavecast.systems.serving_state import engine_record
 from wavecast.systems.speculation import Speculation
 from wavecast.systems.step_grid import (
     DECODE,
     HEAD,
+    OWN,
     ROWS,
     SIZES,
     GridCells,
@@ -30,6 +33,10 @@ from wavecast.systems.step_grid import (
     grid_time,
     total_seconds,
 )
+
+_ATTENTION: Final = frozenset({"attention"})
+_OWN: Final = frozenset({"projections", "norm"})
+"""Modules that GPUs with separate sequences compute for those alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,7 @@ class StepModel:
             SIZES,
             drafted,
             int(self.draft is not None),
+            self.builder.parallel.ranks,
             np.zeros(5, np.int64),
         )
 
@@ -163,12 +171,17 @@ class StepModel:
             kernels += count
         return seconds, kernels
 
-    def _layers(self, step: Step, *, attention: bool) -> tuple[float, int]:
+    @property
+    def _separate(self) -> frozenset[str]:
+        """The modules that GPUs with separate sequences compute for them alone."""
+        return _OWN if self.builder.parallel.ranks > 1 else frozenset()
+
+    def _layers(self, step: Step, modules: frozenset[str]) -> tuple[float, int]:
         return self._sum(
             (node, count)
             for layer, count in self.builder.architecture.layers
             for node in layer_nodes(self.builder, layer, step)
-            if (node.module == "attention") == attention
+            if node.module in modules
         )
 
     def fill(self) -> None:
@@ -180,19 +193,23 @@ class StepModel:
         if array in (ROWS, HEAD):
             size = int(SIZES[at[0]])
             cells[array][at[0]] = model._rows(size) if array == ROWS else model._head(size)
+        elif array == OWN:
+            step = Step(decode=int(SIZES[at[0]]), context=1)
+            cells.own[at[0]] = model._layers(step, model._separate)
         elif array == DECODE:
             sequences, context = (int(SIZES[one]) for one in at[:2])
             queries = 1 + self.grids.drafted if not which else 1
             step = Step(sequences, context, queries=queries)
-            cells.decode[at[0], at[1]] = model._layers(step, attention=True)
+            cells.decode[at[0], at[1]] = model._layers(step, _ATTENTION)
         else:
             before = 1 << (at[2] - 1) if at[2] else 0
             step = Step(0, 0, 1 << at[0], int(SIZES[at[1]]), before)
-            cells.prefill[at[0], at[1], at[2]] = model._layers(step, attention=True)
+            cells.prefill[at[0], at[1], at[2]] = model._layers(step, _ATTENTION)
 
     def _rows(self, rows: int) -> tuple[float, int]:
         step = Step(decode=rows, context=1)
-        seconds, kernels = self._layers(step, attention=False)
+        shared = frozenset(MODULES) - _ATTENTION - self._separate
+        seconds, kernels = self._layers(step, shared)
         sent, count = self._sum((node, 1) for node in stage_nodes(self.builder, step))
         return seconds + sent, kernels + count
 

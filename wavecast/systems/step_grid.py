@@ -1,9 +1,11 @@
 """Times of steps from a grid of sizes, interpolated by compiled code.
 
 Kernels outside of attention depend on the number of tokens, those of attention on sequences and
-their context. Both parts are predicted on a grid of powers of two and interpolated on logarithmic
-scales. A cell is priced when it is needed first: compiled code that meets an unknown cell names it
-in `wanted` and returns NaN, and is called again when the cell has a value.
+their context. GPUs with separate sequences wait for the one with the most prompts: what each
+computes for its own tokens depends on those. All parts are predicted on a grid of powers of two and
+interpolated on logarithmic scales. A cell is priced when it is needed first: compiled code that
+meets an unknown cell names it in `wanted` and returns NaN, and is called again when the cell has a
+value.
 """
 
 from __future__ import annotations
@@ -17,11 +19,17 @@ from wavecast.compile.loops import loop
 
 Array = np.ndarray[Any, Any]
 
-ROWS, HEAD, DECODE, PREFILL = range(4)
+ROWS, HEAD, OWN, DECODE, PREFILL = range(5)
 """The arrays of `GridCells`."""
 _FINE: Final = 2
 """Points of the grid per factor of two."""
-_EXTENTS: Final = {"rows": (96,), "head": (96,), "decode": (48, 64), "prefill": (24, 64, 33)}
+_EXTENTS: Final = {
+    "rows": (96,),
+    "head": (96,),
+    "own": (96,),
+    "decode": (48, 64),
+    "prefill": (24, 64, 33),
+}
 """Points of each size: tokens; sequences; sequences and context; chunks, their tokens, and what is
 cached before them. Chunks and what is before them have a point per factor of two."""
 SIZES: Final = np.array([round(2 ** (e / _FINE)) for e in range(max(map(max, _EXTENTS.values())))])
@@ -30,10 +38,12 @@ SIZES: Final = np.array([round(2 ** (e / _FINE)) for e in range(max(map(max, _EX
 
 class GridCells(NamedTuple):
     """Seconds and number of kernels (f64[..., 2]) by the sizes of `_EXTENTS`; NaN where unknown.
-    Element 0 of the last axis of `prefill` is for chunks with nothing before them."""
+    Element 0 of the last axis of `prefill` is for chunks with nothing before them. `own` is what
+    GPUs with separate sequences compute for them outside of attention; else a part of `rows`."""
 
     rows: Array
     head: Array
+    own: Array
     decode: Array
     prefill: Array
 
@@ -45,14 +55,15 @@ class GridCells(NamedTuple):
 
 class StepGrids(NamedTuple):
     """The grids of a model and of its draft (`drafted` tokens; `separate`: it has a grid), with
-    `sizes` of the points. `wanted` (i64[5]) is the cell that was unknown: 0 of the model or 1 of
-    the draft, its array, its indices."""
+    `sizes` of the points; `ranks` GPUs have separate sequences. `wanted` (i64[5]) is the cell that
+    was unknown: 0 of the model or 1 of the draft, its array, its indices."""
 
     model: GridCells
     draft: GridCells
     sizes: Array
     drafted: int
     separate: int
+    ranks: int
     wanted: Array
 
 
@@ -122,6 +133,13 @@ def _device(
     device, count = _line(cells.rows, sizes, rows, wanted, ROWS)
     if math.isnan(device):
         return device, count
+    if grids.ranks > 1:
+        most = math.ceil(chunks / grids.ranks) * grids.ranks * tokens
+        own = max(1.0, padded * queries + most)
+        more, kernels = _line(cells.own, sizes, own, wanted, OWN)
+        device, count = device + more, count + kernels
+        if math.isnan(device):
+            return device, count
     more, kernels = _line(cells.head, sizes, max(1.0, padded * queries + chunks), wanted, HEAD)
     device, count = device + more, count + kernels
     if decode > 0 and not math.isnan(device):
@@ -226,6 +244,7 @@ def _cached(cells, sizes, chunks, tokens, before, wanted):  # pragma: no cover
 __all__ = [
     "DECODE",
     "HEAD",
+    "OWN",
     "PREFILL",
     "ROWS",
     "SIZES",

@@ -116,7 +116,7 @@ def _predicted(
         return
     from concurrent.futures import as_completed
 
-    with processes.started(min(jobs, len(work))) as pool:
+    with processes.started(min(jobs, len(work)), script=False) as pool:
         pairs = zip(groups, work, strict=True)
         waiting = {pool.submit(predict_group, *part): numbers for numbers, part in pairs}
         for future in as_completed(waiting):

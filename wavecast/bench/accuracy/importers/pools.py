@@ -1,57 +1,72 @@
 """Pools of published disaggregated runs: which GPUs prefill and which decode.
 
-The rows of measurements state the number of GPUs and of requests only; the rest is in the
-configurations of SemiAnalysisAI/InferenceX, `.github/configs/nvidia-master.yaml` (December 2025:
-`dsr1-fp4-gb200-dynamo-trt`, `dsr1-fp8-gb200-dynamo-sglang`, `dsr1-fp4-gb200-dynamo-sglang`). Some
-tables have two pools of as many GPUs for as many requests, which a row does not tell apart: both
-are left out.
+The rows of measurements state few of these facts; the rest is in `pools.csv`, from public
+configurations of DeepSeek-R1. `december`: SemiAnalysisAI/InferenceX of December 2025
+(`.github/configs/nvidia-master.yaml`), with the settings of SGLang of NVIDIA/srt-slurm
+(`slurm_runner/scripts`, `recipes`). `february`: InferenceX of 20 February 2026 and the recipes of
+NVIDIA/srt-slurm that it names, which count where the two differ. Of several configurations that a
+row could be, none is taken.
 """
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Final
 
 from wavecast.errors import Unpredictable
 from wavecast.systems.parallel import Parallelism
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """`count` instances of `gpus` GPUs each; `data`: every GPU has separate sequences and a part
-    of the experts. An instance computes at most `tokens` tokens and `sequences` sequences per GPU
-    with its own sequences, else in all (0: the engine's)."""
+    """`count` instances of `gpus` GPUs each; `data`: every GPU has separate sequences. `expert`
+    GPUs divide the experts, of which `redundant` are copies. An instance computes at most `tokens`
+    tokens and `sequences` sequences, in graphs of at most `captured`; `share` is what the engine
+    may take of the memory, `poll` the decode steps between looks at new requests (0: the
+    engine's)."""
 
     count: int
     gpus: int
     data: bool
+    expert: int
+    redundant: int = 0
     tokens: int = 0
     sequences: int = 0
-    memory: float = 0.0
+    share: float = 0.0
+    captured: int = 0
+    poll: int = 0
 
     @property
     def parallel(self) -> Parallelism:
-        """Of one instance; the experts are divided among its GPUs."""
-        return Parallelism(tensor=self.gpus, expert=self.gpus, attention_data=self.data)
+        """Of one instance."""
+        redundant = self.redundant if self.expert > 1 else 0
+        return Parallelism(
+            tensor=self.gpus, expert=self.expert, attention_data=self.data, redundant=redundant
+        )
 
     @property
     def settings(self) -> tuple[tuple[str, float], ...]:
         """Those of the engine."""
-        ranks = self.gpus if self.data else 1
         known = (
-            ("batched_tokens", self.tokens * ranks),
-            ("sequences", self.sequences * ranks),
-            ("memory_fraction", self.memory),
+            ("batched_tokens", self.tokens),
+            ("sequences", self.sequences),
+            ("memory_fraction", self.share),
+            ("captured", self.captured),
+            ("poll", self.poll),
         )
         return tuple((name, value) for name, value in known if value)
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """A configuration: engine, format (the end of its name), lengths of prompt and output,
-    `drafted` tokens of a step, requests at once (per instance that decodes where they are
-    `each`)."""
+    """A configuration of the repositories at `date`: engine, format (the end of its name), lengths
+    of prompt and output, `drafted` tokens of a step, requests at once, dtype of keys and values
+    ("": the engine's)."""
 
+    date: str
     gpu: str
     engine: str
     dtype: str
@@ -60,103 +75,57 @@ class Pools:
     requests: tuple[int, ...]
     prefill: Workers
     decode: Workers
-    each: bool = True
+    cache: str = ""
 
     @property
     def gpus(self) -> int:
         """Of all instances."""
         return self.prefill.count * self.prefill.gpus + self.decode.count * self.decode.gpus
 
-    def serves(self, concurrency: int) -> bool:
-        """Whether a run with so many requests at once is one of this configuration."""
-        number = self.decode.count if self.each else 1
-        return any(concurrency == number * requests for requests in self.requests)
+
+_EACH: Final = ("trtllm",)
+"""Engines whose limits are those of a GPU with its own sequences; of others of all GPUs."""
 
 
-def _trt(
-    lengths: tuple[int, int],
-    drafted: int,
-    requests: tuple[int, ...],
-    prefill: int,
-    decode: tuple[int, int],
-    sequences: int,
-    memory: float,
-) -> Pools:
-    """TensorRT-LLM on GB200: instances of 4 GPUs prefill; one that decodes alone has its own
-    sequences on every GPU, several (`tep`) divide attention."""
-    count, gpus = decode
-    data = count == 1
-    # Prompts of 1k: four at once in a step; of 8k: one.
-    tokens, at_once = (4608, 4) if lengths[0] == 1024 else (8448, 1)
+@cache
+def published() -> tuple[Pools, ...]:
+    """The configurations of `pools.csv`."""
+    text = (resources.files(__package__) / "pools.csv").read_text(encoding="utf-8")
+    return tuple(map(_pools, csv.DictReader(text.splitlines())))
+
+
+def _pools(row: dict[str, str]) -> Pools:
+    def workers(count: str, letter: str) -> Workers:
+        def number(name: str) -> int:
+            return int(row.get(f"{letter}_{name}") or 0)
+
+        gpus, data = number("gpus"), bool(number("data"))
+        each = gpus if data and row["engine"] in _EACH else 1
+        return Workers(
+            count=int(row[count]),
+            gpus=gpus,
+            data=data,
+            expert=number("expert") or 1,
+            redundant=int(row["redundant"] or 0),
+            tokens=number("tokens") * each,
+            sequences=number("sequences") * each,
+            share=float(row[f"{letter}_memory"] or 0),
+            captured=number("captured") * (gpus if data else 1),
+            poll=int(row["poll"] or 0),
+        )
+
     return Pools(
-        "gb200",
-        "trtllm",
-        "fp4",
-        lengths,
-        drafted,
-        requests,
-        Workers(prefill, 4, data, tokens, at_once),
-        Workers(count, gpus, data, 0, sequences, memory),
+        row["date"],
+        row["gpu"],
+        row["engine"],
+        row["dtype"],
+        (int(row["prompt"]), int(row["output"])),
+        int(row["drafted"]),
+        tuple(map(int, row["requests"].split())),
+        workers("prefill", "p"),
+        workers("decode", "d"),
+        row["cache"],
     )
-
-
-def _sglang(
-    dtype: str,
-    lengths: tuple[int, int],
-    requests: tuple[int, ...],
-    prefill: tuple[int, int],
-    decode: tuple[int, int],
-    *,
-    data: bool = True,
-) -> Pools:
-    return Pools(
-        "gb200",
-        "sglang",
-        dtype,
-        lengths,
-        0,
-        requests,
-        Workers(*prefill, data),
-        Workers(*decode, data=True),
-        each=False,
-    )
-
-
-_1K: Final = (1024, 1024)
-_8K: Final = (8192, 1024)
-POOLS: Final[tuple[Pools, ...]] = (
-    _trt(_1K, 3, (1, 2, 4, 8, 16, 36), 1, (4, 8), 32, 0.9),
-    _trt(_1K, 3, (512, 1075), 1, (1, 16), 64, 0.7),
-    _trt(_1K, 1, (2150,), 2, (1, 16), 128, 0.7),
-    _trt(_1K, 3, (512,), 1, (1, 32), 16, 0.6),
-    _trt(_1K, 1, (2252,), 1, (1, 8), 256, 0.8),
-    _trt(_1K, 0, (1, 2, 4, 8, 16, 32, 64, 141), 1, (4, 8), 128, 0.9),
-    _trt(_1K, 0, (1075,), 1, (1, 32), 32, 0.7),
-    _trt(_1K, 0, (1075,), 1, (1, 16), 64, 0.75),
-    _trt(_1K, 0, (2048, 4300), 2, (1, 16), 256, 0.75),
-    _trt(_1K, 0, (4300,), 1, (1, 8), 512, 0.8),
-    _trt(_8K, 3, (1, 2, 4, 8, 18), 1, (3, 8), 16, 0.9),
-    _trt(_8K, 3, (128, 269), 5, (1, 32), 8, 0.7),
-    _trt(_8K, 3, (538,), 8, (1, 32), 16, 0.7),
-    _trt(_8K, 2, (1075,), 8, (1, 16), 64, 0.75),
-    _trt(_8K, 1, (2150,), 6, (1, 8), 256, 0.8),
-    _trt(_8K, 0, (1, 2, 4, 8, 16, 34), 1, (3, 8), 32, 0.9),
-    _trt(_8K, 0, (256, 538), 4, (1, 32), 16, 0.7),
-    _trt(_8K, 0, (1075,), 6, (1, 16), 64, 0.75),
-    _trt(_8K, 0, (2150,), 8, (1, 16), 128, 0.75),
-    _trt(_8K, 0, (2150,), 5, (1, 8), 256, 0.8),
-    _sglang("fp8", _1K, (4096,), (2, 8), (1, 32)),
-    _sglang("fp8", _1K, (2, 4, 8, 16, 64, 128), (1, 4), (4, 4)),
-    _sglang("fp8", _1K, (1024, 2048, 4096), (3, 8), (1, 48)),
-    _sglang("fp8", _8K, (4, 8, 16, 32, 64, 128, 256, 512), (1, 4), (1, 4)),
-    _sglang("fp8", _8K, (512, 1024, 2048, 6144), (5, 8), (1, 32)),
-    _sglang("fp4", _1K, (4, 8, 32, 64), (1, 4), (2, 4)),
-    _sglang("fp4", _1K, (512, 1024, 2048, 4096, 8192), (4, 4), (1, 48)),
-    _sglang("fp4", _1K, (8192, 12000, 15000), (4, 4), (1, 32)),
-    _sglang("fp4", _8K, (4, 8, 32, 64), (1, 4), (4, 4), data=False),
-    _sglang("fp4", _8K, (512, 1024, 2048, 4096), (6, 4), (1, 48), data=False),
-    _sglang("fp4", _8K, (1024, 2048, 8192), (10, 4), (1, 32)),
-)
 
 
 def pools_of(
@@ -167,22 +136,27 @@ def pools_of(
     concurrency: int,
     gpus: int,
     *,
-    drafts: bool,
+    drafts: bool | None,
+    tensor: int = 0,
+    date: str = "",
 ) -> Pools:
-    """The configuration of a run of DeepSeek-R1. Raises Unpredictable where none is known, or
-    several."""
-    found = [
+    """The configuration of a run of DeepSeek-R1, of a `date` where it is known. A row without its
+    GPUs (0) may state those of an instance that decodes, or of all, as `tensor`; `drafts` is None
+    where it does not say. Raises Unpredictable where none is known, or several."""
+    found = {
         one
-        for one in POOLS
+        for one in published()
         if (one.gpu, one.engine, one.lengths) == (gpu, engine, lengths)
         and dtype.endswith(one.dtype)
-        and one.gpus == gpus
-        and one.serves(concurrency)
-        and (one.drafted > 0) == drafts
-    ]
+        and concurrency in one.requests
+        and date in ("", one.date)
+        and (one.gpus == gpus if gpus else tensor in (0, 1, one.decode.gpus, one.gpus))
+        and (drafts is None or (one.drafted > 0) == drafts)
+    }
     if len(found) != 1:
-        raise Unpredictable(f"disaggregated: the row does not say which of {gpus} GPUs prefill")
-    return found[0]
+        which = f"{gpus} GPUs" if gpus else "its GPUs"
+        raise Unpredictable(f"disaggregated: the row does not say which of {which} prefill")
+    return found.pop()
 
 
-__all__ = ["POOLS", "Pools", "Workers", "pools_of"]
+__all__ = ["Pools", "Workers", "pools_of", "published"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
-from wavecast.bench.accuracy.importers.pools import POOLS, pools_of
+from wavecast.bench.accuracy.importers.pools import pools_of, published
 from wavecast.bench.accuracy.importers.recipes import settings_of
 from wavecast.dtypes import element_bytes
 from wavecast.errors import UnknownName, Unpredictable, WavecastError
@@ -68,6 +68,8 @@ _CHAT: Final = "general"
 """Class of workload of drafted runs."""
 _EARLY: Final = ("dstackai/benchmarks", "samuel-bohman/AI-benchmarking-guide")
 """Repositories with runs of early 2025: vLLM 0.7, SGLang 0.4 and TensorRT-LLM 0.17 or older."""
+_DECEMBER: Final = "gminneci/mantile"
+"""Repository with runs of InferenceX of December 2025."""
 _MATRIX: Final = ("bf16", "fp8", "fp4")
 """Dtypes whose rates bound what a GPU computes."""
 _OTHER: Final = re.compile(r"DPA|TBO|DSpark|PD-|-dp\d")
@@ -102,11 +104,13 @@ class Serving(Importer):
         """A case per metric of every row that has it."""
         impossible: set[tuple[str, ...]] = set()
         known = list(rows(frame))
-        mixed = _mixed(known)
+        mixed, repeated = _mixed(known), _repeated(known)
         found = [(row, tuple(_cases(row, impossible))) for row in known]
-        for row, cases in found:
+        for number, (row, cases) in enumerate(found):
             reason = ""
-            if _key(row, _SERIES) in impossible:
+            if number in repeated:
+                reason = "the row repeats a run of another table"
+            elif _key(row, _SERIES) in impossible:
                 reason = "other rows of its table, engine and model state what no GPU can do"
             elif _key(row, _CONFIGURATION) in mixed:
                 reason = "tokens take longer with fewer requests at once: not one deployment"
@@ -136,12 +140,30 @@ def _key(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row.get(name, "")) for name in names)
 
 
+def _repeated(known: Sequence[Mapping[str, Any]]) -> set[int]:
+    """The rows of disaggregated runs whose latencies are those of a row that states more: tables
+    collect runs that others publish with their GPUs."""
+    first: set[tuple[object, ...]] = set()
+    repeated = set()
+    for number, row in sorted(enumerate(known), key=lambda pair: not pair[1].get("n_gpus")):
+        if not _apart(row) or not row.get("mean_tpot") or not row.get("mean_ttft"):
+            continue
+        names = ("gpu", "isl", "osl", "batch_or_concurrency")
+        times = (round(float(row[name]), 3) for name in ("mean_ttft", "mean_tpot"))
+        run = (*(row.get(name) for name in names), *times)
+        if run in first:
+            repeated.add(number)
+        first.add(run)
+    return repeated
+
+
 def _mixed(known: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
     """The configurations whose time per token falls with the requests at once by more than
-    `_FALLS`: their rows are not of one deployment, or not of closed loops."""
+    `_FALLS`: their rows are not of one deployment, or not of closed loops. Rows of disaggregated
+    runs do not say their configurations."""
     times: dict[tuple[str, ...], dict[float, list[float]]] = {}
     for row in known:
-        if row.get("mean_tpot") and row.get("batch_or_concurrency"):
+        if not _apart(row) and row.get("mean_tpot") and row.get("batch_or_concurrency"):
             runs = times.setdefault(_key(row, _CONFIGURATION), {})
             runs.setdefault(row["batch_or_concurrency"], []).append(row["mean_tpot"])
     return {
@@ -261,7 +283,7 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
         # Of aiconfigurator. Requests wait although the memory has room for all of them.
         raise Unpredictable("the row states neither all parallelism nor the engine's limits")
     lengths = (load.prompt, load.output)
-    known = [pools for pools in POOLS if (pools.gpu, pools.engine) == (device, engine)]
+    known = [pools for pools in published() if (pools.gpu, pools.engine) == (device, engine)]
     if model == "DeepSeek-R1" and known:
         if _apart(row):
             return _known_pools(row, device, engine, dtype, load)
@@ -303,6 +325,8 @@ def _known_pools(
     row: Mapping[str, Any], device: str, engine: str, dtype: str, load: Load
 ) -> Deployment:
     """The deployment of a run whose configuration is published. Raises Unpredictable."""
+    drafts = {"mtp": True, "none": False}.get(str(row.get("spec_decoding")))
+    tensor, replicas = int(row.get("tp") or 0), int(row.get("dp") or 0)
     pools = pools_of(
         device,
         engine,
@@ -310,12 +334,15 @@ def _known_pools(
         (load.prompt, load.output),
         load.concurrency,
         int(row.get("n_gpus") or 0),
-        drafts=str(row.get("spec_decoding", "none")) == "mtp",
+        drafts=drafts,
+        tensor=tensor if tensor > 1 else replicas,
+        date="december" if str(row.get("source_repo", "")).startswith(_DECEMBER) else "",
     )
     drafted = speculation(f"mtp:{pools.drafted}", workload=_CHAT) if pools.drafted else None
     stored = huggingface.models()["DeepSeek-R1"]["quantization_config"]["quant_method"]
     return Deployment(
         dtype="" if stored == dtype else dtype,
+        cache=pools.cache,
         settings=pools.decode.settings,
         parallel=pools.decode.parallel,
         engine=engine,
