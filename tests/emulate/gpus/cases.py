@@ -285,7 +285,7 @@ CASES: Final = (
          signals.part, ("signal", "store", "load")),
     Case("in place", "a rank stores its result to what the peer still reads", RACE, _in_place,
          signals.in_place, ("load", "store")),
-    Case("beside a flag", "value and flag are two stores, the peer reads them as one", RACE,
+    Case("value and flag", "value and flag are two stores, the peer reads them as one", RACE,
          _beside, signals.beside, ("store",)),
     Case("plain reset", "the receiver resets the flag by a plain store", RACE,
          _sent(signals.reset), signals.reset, ("store",)),

@@ -243,11 +243,11 @@ class ClockEvents:
         thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
 
     def _learned(self, group: int, known: Clock, clock: Clock) -> bool:
-        """Whether a later clock of a wave knows more of others than of its own workgroup: what it
-        has to pass on. A wave that polls by atomic operations acquires its own ones."""
+        """Whether a later clock of a wave knows more of other workgroups: what it has to pass on.
+        A wave that polls by atomic operations acquires its own ones."""
         if clock is known:
             return False
-        own = {group, -self.launch.number}
+        own = {group, -self.launch.number} if self.launch.number else {group}
         return any(rows is not known.get(key) for key, rows in clock.items() if key not in own)
 
     def _observe(
