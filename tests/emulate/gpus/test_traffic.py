@@ -12,8 +12,10 @@ torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
+
 import wavecast  # noqa: E402
-from tests.emulate.gpus import kernels  # noqa: E402
 from wavecast.cli.run import command  # noqa: E402
 from wavecast.emulate.check.collected import Reports  # noqa: E402
 from wavecast.emulate.check.gpu_memory import LinkTraffic  # noqa: E402
@@ -24,14 +26,22 @@ pytestmark = pytest.mark.torch
 N = 256
 
 
+@triton.jit
+def move(x, out, n, BLOCK: tl.constexpr):
+    """out = x"""
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(out + offs, tl.load(x + offs, mask=mask), mask=mask)
+
+
 def test_loads_and_stores_of_peers_are_counted_once_and_by_link() -> None:
     reports = Reports()
     with wavecast.device("gfx942", count=3, check=reports):
         x, out, mine = (torch.zeros(N, device=f"cuda:{owner}") for owner in (0, 2, 1))
         with torch.cuda.device(1):
             for _ in range(2):
-                kernels.move[(1,)](x, out, N, BLOCK=N)
-            kernels.move[(1,)](mine, mine, N, BLOCK=N)
+                move[(1,)](x, out, N, BLOCK=N)
+            move[(1,)](mine, mine, N, BLOCK=N)
         torch.cuda.synchronize()
         del x, out  # freed memory counts
     assert reports.traffic == (
@@ -45,7 +55,7 @@ def test_one_gpu_has_no_links() -> None:
     reports = Reports()
     with wavecast.device("gfx942", check=reports):
         x = torch.zeros(N, device="cuda")
-        kernels.move[(1,)](x, torch.empty_like(x), N, BLOCK=N)
+        move[(1,)](x, torch.empty_like(x), N, BLOCK=N)
     assert reports.traffic == ()
 
 

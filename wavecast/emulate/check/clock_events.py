@@ -227,7 +227,7 @@ class ClockEvents:
         clock = join(known, observed.near)
         if system:
             clock = join(clock, observed.far)
-        if clock is not known:
+        if self._learned(group.number, known, clock):
             thread.words[CLEAN + wave] = 0
         group.fresh[wave] = int(thread.context[state.PHASE]), clock
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
@@ -241,6 +241,14 @@ class ClockEvents:
         narrow = self.launch.number and not system
         settled = not outstanding and not others and not narrow
         thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
+
+    def _learned(self, group: int, known: Clock, clock: Clock) -> bool:
+        """Whether a later clock of a wave knows more of other workgroups: what it has to pass on.
+        A wave that polls by atomic operations acquires its own ones."""
+        if clock is known:
+            return False
+        own = {group, -self.launch.number} if self.launch.number else {group}
+        return any(rows is not known.get(key) for key, rows in clock.items() if key not in own)
 
     def _observe(
         self, thread: ResidentClock, dwords: set[int], instruction: int, number: int

@@ -114,13 +114,14 @@ class GlobalAccess:
         release = builder.and_(waited, self.tracked())
         return builder.select(release, I64(Atomicity.RELEASING), stated)
 
-    def who(self, bytes_: Any) -> Any:
-        """The first word of a record of this access."""
+    def who(self, bytes_: Any, atomicity: Any = None) -> Any:
+        """The first word of a record of this access, of another `atomicity` than its own."""
         builder, watched = self.out.builder, self.watched
         stream = STORE if COUNTED_AS_STORE in watched.traits else LOAD
         return together(
             builder, self.me, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
-            ATOMICITY.at(builder, self.atomicity), I64(stream << STREAM.first),
+            ATOMICITY.at(builder, self.atomicity if atomicity is None else atomicity),
+            I64(stream << STREAM.first),
             VOLATILE.at(builder, self.volatile), INSTRUCTION.at(builder, watched.instruction),
         )  # fmt: skip
 

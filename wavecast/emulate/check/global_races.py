@@ -104,15 +104,30 @@ class GlobalRaces:
             write_number,
         )
         self._peers(lane, dword_address, arrays[PEERS], dword, (bytes_, changes, mine))
-        own = builder.icmp_unsigned("==", GROUP.of(builder, read), self.access.me)
-        loader = builder.select(own, LOADER.of(builder, read_number), I64(0))
-        stored = self._with_lanes(written, write_number, bytes_)
-        builder.store(self.access.who(stored), slots[WRITES], align=8)
-        builder.store(self.access.numbers(loader), slots[WRITE_NUMBERS], align=8)
+        if ZERO in watched.traits:  # a poll does not replace the record of what it reads
+            with builder.if_else(self._only_loads(lane)) as (loads, stores):
+                with loads:
+                    every = self._with_lanes(read, read_number, bytes_)
+                    self._read(slots, (read, read_number), every, bytes_, I64(Atomicity.AGENT))
+                with stores:
+                    self._store(slots, (written, write_number), (read, read_number), bytes_)
+        else:
+            self._store(slots, (written, write_number), (read, read_number), bytes_)
         if watched.plain_store and clocks.ORDERS in watched.traits:
             kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
             with builder.if_then(kept, likely=False):  # ends the releases before it
                 builder.store(I32(0), element(builder, arrays[RELEASES], dword, I32), align=4)
+
+    def _store(
+        self, slots: list[Any], written: tuple[Any, Any], read: tuple[Any, Any], bytes_: Any
+    ) -> None:
+        """Record a store of `bytes_` over the records of the dword."""
+        builder = self.out.builder
+        own = builder.icmp_unsigned("==", GROUP.of(builder, read[0]), self.access.me)
+        loader = builder.select(own, LOADER.of(builder, read[1]), I64(0))
+        stored = self._with_lanes(*written, bytes_)
+        builder.store(self.access.who(stored), slots[WRITES], align=8)
+        builder.store(self.access.numbers(loader), slots[WRITE_NUMBERS], align=8)
 
     def _peers(
         self, lane: Any, dword_address: Any, pointers: Any, dword: Any, stored: tuple[Any, Any, Any]
@@ -141,9 +156,13 @@ class GlobalRaces:
         watched, builder = self.access.watched, self.out.builder
         if ZERO not in watched.traits:
             return self.access.atomicity
+        return builder.select(self._only_loads(lane), I64(Atomicity.AGENT), self.access.atomicity)
+
+    def _only_loads(self, lane: Any) -> Any:
+        """Whether a lane adds zero (i1)."""
+        builder = self.out.builder
         value = load(builder, self.out.slot(self.out.rows, 0, lane), I32)
-        nothing = builder.icmp_unsigned("==", value, I32(0))
-        return builder.select(nothing, I64(Atomicity.AGENT), self.access.atomicity)
+        return builder.icmp_unsigned("==", value, I32(0))
 
     def _written(
         self,
@@ -314,7 +333,14 @@ class GlobalRaces:
             )
         return I1(0)
 
-    def _read(self, slots: list[Any], record: tuple[Any, Any], every: Any, bytes_: Any) -> None:
+    def _read(
+        self,
+        slots: list[Any],
+        record: tuple[Any, Any],
+        every: Any,
+        bytes_: Any,
+        atomicity: Any = None,
+    ) -> None:
         """Record a load of `bytes_`; its lanes up to this one have read `every` of the dword. It
         replaces that of another launch."""
         builder, (read, number) = self.out.builder, record
@@ -328,7 +354,7 @@ class GlobalRaces:
             here = self.access.watched.word(log.LAUNCH_BITS)
             known = builder.and_(known, builder.icmp_unsigned("==", launch, here))
         alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
-        mine = self.access.who(every)
+        mine = self.access.who(every, atomicity)
         several = builder.or_(mine, I64(MANY))
         who = builder.select(builder.and_(known, alike), several, mine)
         builder.store(who, slots[READS], align=8)
