@@ -2,7 +2,8 @@
 
 DATA/collectives.parquet and DATA/systems/collectives_*.parquet. `--left-out DEVICE` predicts a chip
 by the coefficients of the others; the only mesh gets the figures of switches. The baseline is bytes
-over the bandwidth of the links. The tables are those of docs/machines.md.
+over the bandwidth of the links. The tables are those of docs/machines.md. `--sizes DEVICE` lists
+the all-reduces of all GPUs of a node by size.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pandas as pd
 from calibration.datasets.collectives import Collectives
 from calibration.table import Sample, Setting, drop, get, put, ratios, samples
 from wavecast import arch
+from wavecast.arch.systems import node_size
 from wavecast.bench.accuracy.importers.collective_runs import cases
 from wavecast.model import coefficients
 from wavecast.model.chip import of_device
@@ -81,6 +83,29 @@ def table(chosen: Sequence[Sample], found: np.ndarray, title: str) -> list[str]:
     return lines
 
 
+def by_size(everything: Sequence[Sample], device: str) -> list[str]:
+    """Rows of Markdown: library, bytes, timing, measured and predicted µs, error, of all-reduces on
+    all GPUs of a node with as many channels as the library takes."""
+    most = node_size(arch.load(device))
+    chosen: list[tuple[Sample, Collective]] = []
+    for sample in everything:
+        op = sample.op
+        assert isinstance(op, Collective)
+        whole = op.function == "all_reduce" and op.gpus == most and not op.channels
+        if sample.device == device and whole:
+            chosen.append((sample, op))
+    chosen.sort(key=lambda pair: (pair[1].library, pair[1].timing, pair[1].bytes))
+    found = ratios([sample for sample, _ in chosen])
+    lines = []
+    for (sample, op), ratio in zip(chosen, found, strict=True):
+        library = op.library or "NCCL, RCCL"
+        lines.append(
+            f"| {library} | {op.bytes} | {op.timing} | {sample.seconds * 1e6:.1f} | "
+            f"{ratio * sample.seconds * 1e6:.1f} | {ratio - 1:+.1%} |"
+        )
+    return lines
+
+
 def left_out(everything: Sequence[Sample], device: str) -> tuple[list[Sample], np.ndarray]:
     """The samples of a device, and predictions by the values of the other chips: a coefficient
     with scopes gets the geometric mean of theirs, latencies for their mean L2 latency; the others
@@ -118,8 +143,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--left-out", default="", help="a device, instead of all in sample")
+    parser.add_argument("--sizes", default="", help="a device, whose all-reduces to list")
     given = parser.parse_args()
     everything = load(given.data)
+    if given.sizes:
+        print("| library | bytes | timing | measured µs | predicted µs | error |")
+        print("|---|--:|---|--:|--:|--:|")
+        print("\n".join(by_size(everything, given.sizes)))
+        return
     print("| chip | what | problems | median | p90 | above 1 MiB | baseline |")
     print("|---|---|--:|--:|--:|--:|--:|")
     if given.left_out:

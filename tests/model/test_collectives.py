@@ -128,6 +128,24 @@ def test_an_engine_is_faster_on_few_bytes_and_uses_the_library_over_nodes():
     assert far[0] == far[1]
 
 
+def test_own_kernels_are_chosen_by_size_and_take_compute_units():
+    small, large = (over(size, 8, "8xMI300X", library="wavecast") for size in (2**12, 2**22))
+    assert (small.assumed["algorithm"], large.assumed["algorithm"]) == ("one-shot", "two-shot")
+    assert small.low < small.seconds < small.high
+    assert any("wavecast.ops.distributed" in note for note in small.notes)
+    few, more = (seconds(size=2**22, library="wavecast", channels=n) for n in (4, 8))
+    assert few == pytest.approx(2 * more, rel=0.3)
+    # More workgroups than the kernels launch change nothing.
+    most = [seconds(size=2**22, library="wavecast", channels=n) for n in (0, 64, 128)]
+    assert most[0] == most[1] == most[2]
+
+
+def test_own_kernels_take_a_launch_per_buffer():
+    # 16 MiB take two launches: twice what a half takes.
+    half, whole = (over(n << 20, 8, "8xMI300X", library="wavecast").seconds for n in (8, 16))
+    assert whole == pytest.approx(2 * half)
+
+
 def test_fewer_bits_take_less_time():
     times = [over(2**26, 8, "8xMI300X", library=f"quick-{f}").seconds for f in ("int4", "fp")]
     assert times[0] < 0.4 * times[1]

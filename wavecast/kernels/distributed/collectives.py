@@ -23,7 +23,7 @@ from wavecast.kernels.distributed.group import MOVED, OPS, RankCall, RankGroup, 
 from wavecast.kernels.distributed.kernels import reduce_norm_kernel
 from wavecast.kernels.distributed.signals import BLOCKS
 from wavecast.model.ops.collectives import known_of, one_node
-from wavecast.model.ops.collectives.algorithms import direct_reads
+from wavecast.model.ops.collectives.libraries import own_reads
 
 REDUCED: Final = (
     *FLOATS,
@@ -200,11 +200,8 @@ def shots_for(size: int, world: int) -> int:
     of the GPU that launches. Raises MissingFact where its links are not known."""
     device = gpu.launching()
     known, where = known_of(device), one_node(device, world)
-
-    def seconds(shots: int) -> float:
-        return direct_reads(size, where, known, shots=shots, blocks=BLOCKS).seconds
-
-    return min((1, 2), key=seconds)
+    one, two = own_reads(size, where, device, known)
+    return 1 if one.seconds <= two.seconds else 2
 
 
 def _check(name: str, x: Tensor, group: RankGroup, *, empty: bool = False) -> None:

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from wavecast.kernels.checks import FLOATS, ArgumentError
 from wavecast.kernels.distributed.signals import pad_size
+from wavecast.model.ops.collectives.libraries import OWN_HALF
 
 WAVES: Final = 8
 """Waves of a program."""
-HALF: Final = 8 << 20
+HALF: Final = OWN_HALF
 """Bytes of a half of a buffer; longer inputs take several launches."""
 _ALIGNED: Final = 256
 _RECENT: Final = 16

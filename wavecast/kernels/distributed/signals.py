@@ -14,8 +14,10 @@ from typing import Final
 import triton
 import triton.language as tl
 
-BLOCKS: Final = 64
-"""Most programs of a collective. AITER and vLLM launch 36 to 80 workgroups."""
+from wavecast.model.ops.collectives.libraries import OWN_BLOCKS
+
+BLOCKS: Final = OWN_BLOCKS
+"""Most programs of a collective."""
 
 
 @triton.jit

@@ -2,20 +2,24 @@
 
 `library` is "" (NCCL, RCCL), an engine (`vllm`, `sglang`: reads of all ranks, or the switch), or
 `quick-int4` (`quick-fp`, -int8, -int6: the quantised all-reduce of ROCm, RCCL below its threshold).
-Of dispatch and combine it is one of `EXCHANGE_KERNELS`, "" the faster.
+`wavecast` are the kernels of `wavecast.ops.distributed`: the faster of one and two shots at
+every size. Of dispatch and combine `library` is one of `EXCHANGE_KERNELS`, "" the faster.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 from wavecast.arch import Device
 from wavecast.arch.links import GpuGroup
 from wavecast.errors import UnknownName
+from wavecast.model.chip import of_device
 from wavecast.model.ops.collectives.algorithms import (
     EXCHANGE_KERNELS,
     EXCHANGES,
@@ -27,6 +31,12 @@ from wavecast.model.ops.collectives.algorithms import (
 )
 
 _QUICK = "quick"
+OWN: Final = "wavecast"
+"""The library of `wavecast.ops.distributed`."""
+OWN_BLOCKS: Final = 64
+"""Most workgroups of its collectives, one per compute unit. AITER and vLLM launch 36 to 80."""
+OWN_HALF: Final = 8 << 20
+"""Bytes that one of its launches stages; longer inputs take several launches."""
 
 
 def check(function: str, library: str) -> None:
@@ -37,7 +47,7 @@ def check(function: str, library: str) -> None:
         return
     table = _tables()
     known = [name for name in table if name != _QUICK]
-    known += [f"{_QUICK}-{form}" for form in table[_QUICK]["width"]]
+    known += [f"{_QUICK}-{form}" for form in table[_QUICK]["width"]] + [OWN]
     if library and library not in known:
         raise UnknownName("library of collectives", library, known)
 
@@ -49,9 +59,14 @@ def estimates(
     device: Device,
     known: Known,
     library: str = "",
+    channels: int = 0,
 ) -> Iterator[CollectiveTime]:
-    """What a library may launch; the fastest runs. Engines replace all-reduces in a node only."""
+    """What a library may launch; the fastest runs. Engines replace all-reduces in a node only, with
+    `channels` workgroups (0: those they launch)."""
     if function == "all_reduce" and library and group.nodes == 1:
+        if library == OWN:
+            yield from own_reads(size, group, device, known, channels=channels)
+            return
         own = _own(size, group, device, known, library)
         if own is not None:
             yield own
@@ -82,6 +97,36 @@ def _own(
     return None
 
 
+def own_kernels(function: str, library: str) -> bool:
+    """Whether a collective runs as kernels of `wavecast.ops.distributed`, whose workgroups read."""
+    return library == OWN and function == "all_reduce"
+
+
+def own_reads(
+    size: float,
+    group: GpuGroup,
+    device: Device,
+    known: Known,
+    *,
+    width: float = 1.0,
+    channels: int = 0,
+) -> tuple[CollectiveTime, CollectiveTime]:
+    """All-reduce by `wavecast.ops.distributed` in one shot and in two, by up to `channels`
+    workgroups; `width` is the share of the bytes that is sent.
+
+    Every launch first copies its input to the buffer that peers read: a read and a write of memory.
+    """
+    launches = max(1, math.ceil(size / OWN_HALF))
+    staged = 2 * size / of_device(device).hbm
+    blocks = min(channels or OWN_BLOCKS, OWN_BLOCKS)
+    found: list[CollectiveTime] = []
+    for shots in (1, 2):
+        one = direct_reads(size, group, known, shots=shots, width=width, blocks=blocks)
+        bounds = {name: seconds + staged for name, seconds in one.bounds.items()}
+        found.append(replace(one, latency=launches * one.latency, bounds=bounds))
+    return found[0], found[1]
+
+
 def of_engine(name: str) -> str:
     """The library of the all-reduces of an engine: its name if it has thresholds, else ""."""
     return name if name in _tables() and name != _QUICK else ""
@@ -93,4 +138,13 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-__all__ = ["check", "estimates", "of_engine"]
+__all__ = [
+    "OWN",
+    "OWN_BLOCKS",
+    "OWN_HALF",
+    "check",
+    "estimates",
+    "of_engine",
+    "own_kernels",
+    "own_reads",
+]

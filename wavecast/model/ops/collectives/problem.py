@@ -30,7 +30,7 @@ from wavecast.model.ops.collectives.algorithms import (
     exchange_estimates,
     wire,
 )
-from wavecast.model.ops.collectives.libraries import check, estimates
+from wavecast.model.ops.collectives.libraries import check, estimates, own_kernels
 from wavecast.model.ops.sizes import parse_sizes, taken, whole
 from wavecast.model.prediction import Prediction
 
@@ -125,7 +125,10 @@ class Collective(Op):
         if self.function in EXCHANGES:
             found = exchange_estimates(self.bytes, self.topk, where, known, self.library)
         else:
-            found = estimates(self.function, self.bytes, where, device, known, self.library)
+            channels = self.channels
+            found = estimates(
+                self.function, self.bytes, where, device, known, self.library, channels
+            )
         chosen, times = _fastest(found, self._limited(known))
         seconds = sum(times.values())
         if self.timing == "launch":
@@ -134,7 +137,11 @@ class Collective(Op):
         elif self.timing == "torch":
             times["host"] = known["host_call"]
             seconds = float(overlapped([seconds, known["host_call"]], 2.0))
-        over_nodes = where.nodes > 1
+        notes = []
+        if where.nodes > 1:
+            notes.append("no collective over nodes was measured")
+        if own_kernels(self.function, self.library):
+            notes.append("the kernels of wavecast.ops.distributed were not measured")
         return bracketed(
             Prediction(
                 device=device.id,
@@ -150,17 +157,18 @@ class Collective(Op):
                     "channels": self.channels or "enough",
                 },
                 not_modelled=("arithmetic of reductions", "congestion"),
-                notes=("no collective over nodes was measured",) if over_nodes else (),
+                notes=tuple(notes),
             ),
             self.subject,
             device,
-            widen=NETWORK_WIDENING if over_nodes else 1.0,
+            widen=NETWORK_WIDENING if where.nodes > 1 else 1.0,
         )
 
     def _limited(self, known: Known) -> tuple[float, float, float]:
         """Factor of the time on the links, seconds of the channels, and their exponent."""
         share = known["concurrent_gemm"] if self.concurrent else 1.0
-        copying = self.wire / (self.channels * known["channel_bandwidth"]) if self.channels else 0.0
+        counted = self.channels and not own_kernels(self.function, self.library)
+        copying = self.wire / (self.channels * known["channel_bandwidth"]) if counted else 0.0
         return 1 / share, copying, known["channel_overlap"]
 
     def __str__(self) -> str:
