@@ -105,6 +105,17 @@ def test_infinities_and_nans_are_their_bits(newer: str, older: str) -> None:
     assert portable(newer) == older
 
 
+def test_a_wait_is_lost_only_between_fences() -> None:
+    """A barrier without fences waits for nothing."""
+    barrier = "  tail call void @llvm.amdgcn.s.barrier()"
+    release = '  fence syncscope("workgroup") release, !mmra !5'
+    acquire = '  fence syncscope("workgroup") acquire'
+    assert module.has_fences("\n".join([release, barrier, acquire]))
+    assert not module.has_fences("\n".join([barrier, acquire]))
+    assert not module.has_fences("\n".join([release, barrier, "  ret void"]))
+    assert module.has_fences("define void @f() {\n  ret void\n}")
+
+
 needs_llc = pytest.mark.skipif(not shutil.which("llc-22"), reason="there is no llc-22")
 
 
