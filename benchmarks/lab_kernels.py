@@ -4,6 +4,9 @@ Those of the library are named by their operator; the others need the packages o
 Sizes are small enough for the emulator, and large enough to fill a GPU once.
 """
 
+# The packages of other projects are not of the tests.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import sys
