@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 
@@ -52,40 +53,38 @@ def _random(*shape: int, dtype: str = "bfloat16") -> Any:
 
 
 def _liger_rms_norm() -> None:
-    from liger_kernel.ops.rms_norm import rms_norm_forward
-
-    rms_norm_forward(_random(2048, 4096), _random(4096), 1e-6, 0.0, "llama", True)
+    import_module("liger_kernel.ops.rms_norm").rms_norm_forward(
+        _random(2048, 4096), _random(4096), 1e-6, 0.0, "llama", True
+    )
 
 
 def _liger_cross_entropy() -> None:
     import torch
-    from liger_kernel.ops.cross_entropy import LigerCrossEntropyFunction
 
+    loss = import_module("liger_kernel.ops.cross_entropy").LigerCrossEntropyFunction
     target = torch.randint(0, 32000, (512,)).to("cuda")
-    LigerCrossEntropyFunction.apply(_random(512, 32000), target, None)
+    loss.apply(_random(512, 32000), target, None)
 
 
 def _fla_states() -> None:
-    from fla.ops.common.chunk_h import chunk_fwd_h
-
     keys, values = _random(1, 1024, 8, 128), _random(1, 1024, 8, 128)
-    chunk_fwd_h(keys, values, chunk_size=64)
+    import_module("fla.ops.common.chunk_h").chunk_fwd_h(keys, values, chunk_size=64)
 
 
 def _fla_outputs() -> None:
-    from fla.ops.common.chunk_o import chunk_fwd_o
-
     queries, keys, values = (_random(1, 1024, 8, 128) for _ in range(3))
-    chunk_fwd_o(queries, keys, values, _random(1, 16, 8, 128, 128), scale=0.1, chunk_size=64)
+    states = _random(1, 16, 8, 128, 128)
+    outputs = import_module("fla.ops.common.chunk_o").chunk_fwd_o
+    outputs(queries, keys, values, states, scale=0.1, chunk_size=64)
 
 
 def _torchao_int8() -> None:
     import torch
-    from torchao.prototype.quantized_training import int8_mm
 
     a, b = (torch.randint(-128, 128, (1024, 1024), dtype=torch.int8).to("cuda") for _ in range(2))
     scales = _random(1024), _random(1024)
-    int8_mm.scaled_int8_mm_cuda(a, b, *scales)
+    product = import_module("torchao.prototype.quantized_training.int8_mm").scaled_int8_mm_cuda
+    product(a, b, *scales)
 
 
 def _library(name: str, kernels: str, sizes: str) -> TableKernel:

@@ -13,7 +13,7 @@ from wavecast.cli.lab import command
 from wavecast.compile.codeobject import Launch
 from wavecast.documents.base import values
 from wavecast.errors import CompileError, UsageError
-from wavecast.lab.bisect import BisectedPass, CoreLlvm, LimitedLlc, bisected
+from wavecast.lab.bisect import BisectedCompiler, BisectedPass, CoreLlvm, LimitedLlc, bisected
 from wavecast.lab.codegen import Llc
 from wavecast.lab.compilers import CompilerComparison
 from wavecast.report import compilers as report
@@ -86,7 +86,7 @@ def test_a_compiler_that_numbers_no_passes(captured: Captured) -> None:
 def test_the_limits_of_llvm(captured: Captured) -> None:
     """The limit 0 leaves passes out, and is told so; without a limit all of them run."""
     device = captured.subject.devices[0]
-    compilers = [CoreLlvm(device)]
+    compilers: list[BisectedCompiler] = [CoreLlvm(device)]
     if shutil.which("llc-22"):
         compilers.append(LimitedLlc(Llc("llc-22", device.target)))
     for compiler in compilers:

@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from wavecast import arch
 from wavecast.cli.lab import command
-from wavecast.errors import UsageError
+from wavecast.compile import process
+from wavecast.errors import CompileError, MissingTool, UsageError
 from wavecast.lab import reduce as module
-from wavecast.lab.codegen import Llc, portable
+from wavecast.lab.codegen import Llc, TritonGenerator, portable
+from wavecast.lab.llvm_reduce import programs_of, reduced_by_llvm
 from wavecast.lab.reduce import Condition, complaint, reduced
 
 IR = """target triple = "amdgcn-amd-amdhsa"
@@ -102,6 +105,17 @@ def test_infinities_and_nans_are_their_bits(newer: str, older: str) -> None:
     assert portable(newer) == older
 
 
+def test_a_wait_is_lost_only_between_fences() -> None:
+    """A barrier without fences waits for nothing."""
+    barrier = "  tail call void @llvm.amdgcn.s.barrier()"
+    release = '  fence syncscope("workgroup") release, !mmra !5'
+    acquire = '  fence syncscope("workgroup") acquire'
+    assert module.has_fences("\n".join([release, barrier, acquire]))
+    assert not module.has_fences("\n".join([barrier, acquire]))
+    assert not module.has_fences("\n".join([release, barrier, "  ret void"]))
+    assert module.has_fences("define void @f() {\n  ret void\n}")
+
+
 needs_llc = pytest.mark.skipif(not shutil.which("llc-22"), reason="there is no llc-22")
 
 
@@ -119,9 +133,85 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     source, output = tmp_path / "k.ll", tmp_path / "report.md"
     source.write_text(IR)
     arguments = ["reduce", str(source), "--arch", "gfx942", "--if", "instructions>3"]
-    done = CliRunner().invoke(command, [*arguments, "--compiler", "llc-22", "-o", str(output)])
+    arguments += ["--compiler", "llc-22", "--reducer", "own"]
+    done = CliRunner().invoke(command, [*arguments, "-o", str(output)])
     assert done.exit_code == 0, done.output
     report = output.read_text()
     assert "# instructions>3 on gfx942" in report
     assert "llc-22 -mcpu=gfx942 -O3 reduced.ll" in report
     assert "define amdgpu_kernel void @k" in report
+
+
+needs_llvm_reduce = pytest.mark.skipif(
+    not shutil.which("llvm-reduce-22") or not shutil.which("llc-22"),
+    reason="there is no llvm-reduce-22 or llc-22",
+)
+
+
+@needs_llvm_reduce
+def test_llvm_reduce_asks_the_condition() -> None:
+    """The result holds, and is smaller; a condition that never holds is an error."""
+    asked: list[str] = []
+
+    def holds(text: str) -> bool:
+        asked.append(text)
+        return "store i32" in text
+
+    found = reduced_by_llvm(IR, holds, "llvm-reduce-22")
+    assert "store i32" in found
+    assert "mul i32" not in found
+    assert len(asked) > 3
+    with pytest.raises(UsageError, match="does not hold"):
+        reduced_by_llvm(IR, lambda _: False, "llvm-reduce-22")
+    with pytest.raises(CompileError):
+        reduced_by_llvm("not IR", lambda _: True, "llvm-reduce-22")
+
+
+@needs_llvm_reduce
+def test_machine_ir_is_reduced(tmp_path: Path) -> None:
+    source, output = tmp_path / "k.mir", tmp_path / "report.md"
+    source.write_text(MIR)
+    arguments = ["reduce", str(source), "--arch", "gfx942", "--if", "instructions>1"]
+    arguments += ["--compiler", "llc-22", "--option=-start-before=postmisched"]
+    done = CliRunner().invoke(command, [*arguments, "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    report = output.read_text()
+    assert "MIR, reduced from" in report
+    assert "-x mir -mtriple=amdgcn-amd-amdhsa" in report
+    assert report.count("V_MOV_B32") < MIR.count("V_MOV_B32")
+
+
+def test_who_reduces(monkeypatch: pytest.MonkeyPatch) -> None:
+    llc = Llc("llc", "gfx942")
+    triton = TritonGenerator(arch.load("gfx942"))
+    monkeypatch.setattr(process, "newest", lambda _: "llvm-reduce")
+    assert programs_of(IR, "auto", llc) == ["llvm-reduce", ""]
+    assert programs_of(IR, "auto", triton) == [""]
+    assert programs_of(IR, "own", llc) == [""]
+    assert programs_of(MIR, "auto", llc) == ["llvm-reduce"]
+    with pytest.raises(UsageError, match="MIR is reduced by llvm-reduce"):
+        programs_of(MIR, "own", llc)
+    monkeypatch.setattr(process, "newest", lambda _: "")
+    assert programs_of(IR, "auto", llc) == [""]
+    with pytest.raises(MissingTool):
+        programs_of(MIR, "auto", llc)
+
+
+MIR = """--- |
+  target triple = "amdgcn-amd-amdhsa"
+  define amdgpu_kernel void @k() { ret void }
+...
+---
+name: k
+tracksRegLiveness: true
+machineFunctionInfo:
+  isEntryFunction: true
+body: |
+  bb.0:
+    $vgpr0 = V_MOV_B32_e32 0, implicit $exec
+    $vgpr1 = V_MOV_B32_e32 1, implicit $exec
+    $vgpr2 = V_MOV_B32_e32 2, implicit $exec
+    $vgpr3 = V_MOV_B32_e32 3, implicit $exec
+    S_ENDPGM 0
+...
+"""

@@ -34,6 +34,10 @@ from wavecast.errors import UnknownName, UsageError
               help="Option of llc, such as --option=-enable-misched=0.")  # fmt: skip
 @click.option("--edit", "edits", multiple=True, metavar="AXIS=VALUE",
               help="Change the IR first: iglp_opt or sched_group_barrier.")  # fmt: skip
+@click.option("--reducer", type=click.Choice(["auto", "own", "llvm-reduce"]), default="auto",
+              show_default=True,
+              help="auto: llvm-reduce, where it is installed, of what llc compiles; then own.",
+              )  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the report to this file instead of standard output.")  # fmt: skip
 def reduce(
@@ -43,16 +47,19 @@ def reduce(
     compiler: str,
     options: tuple[str, ...],
     edits: tuple[str, ...],
+    reducer: str,
     output: Path | None,
 ) -> int:
-    """Reduce the LLVM IR in PATH while CONDITION holds, and write a report for an issue.
+    """Reduce the LLVM IR or MIR in PATH while CONDITION holds, and write a report for an issue.
 
-    The report has the reduced IR, the command, what was expected and what was found. Exit codes: 0;
-    2 if the condition does not hold for the input.
+    MIR needs llvm-reduce and an llc; --option=-start-before=PASS says where llc starts. The report
+    has the reduced IR, the command, what was expected and what was found. Exit codes: 0; 2 if the
+    condition does not hold for the input.
     """
     from wavecast import files
     from wavecast.lab.codegen import Llc, TritonGenerator, find_llc
     from wavecast.lab.edits import EDITS
+    from wavecast.lab.llvm_reduce import is_machine_ir, programs_of, reduced_by_llvm
     from wavecast.lab.reduce import Condition, reduced
     from wavecast.lab.reproducer import Reproducer
     from wavecast.pipeline import select
@@ -66,14 +73,26 @@ def reduce(
             raise UnknownName("axis", name, EDITS)
         text = EDITS[name](text, value)
     if compiler == "triton":
+        if is_machine_ir(text):
+            raise UsageError("MIR is for llc", hint="--compiler llc")
         if options:
             raise UsageError("--option is for llc", hint="--compiler llc")
         generator = TritonGenerator(device)
     else:
-        generator = Llc(find_llc(compiler), device.target, options)
+        generator = Llc(find_llc(compiler), device.target, options, machine=is_machine_ir(text))
     wanted = wanted.like(text, generator)
+
+    def holds(candidate: str) -> bool:
+        return wanted.holds(candidate, generator, device.target)
+
+    chosen = programs_of(text, reducer, generator)
+    smaller = text
     with streams.progress(lines=True) as update:
-        smaller = reduced(text, lambda one: wanted.holds(one, generator, device.target), update)
+        for program in chosen:
+            if program:
+                smaller = reduced_by_llvm(smaller, holds, program, update)
+            else:
+                smaller = reduced(smaller, holds, update)
     report = Reproducer(smaller, wanted, generator, device.target, text.count("\n") + 1)
     if output is None:
         sys.stdout.write(report.markdown())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from wavecast import limits, processes
 from wavecast.errors import CompileError
 from wavecast.processes import Finished
+
+_VERSION = re.compile(r"LLVM version (\d+)")
 
 
 def run(command: Sequence[str | Path], *, stdin: bytes | None = None) -> Finished:
@@ -51,6 +54,18 @@ def find_program(names: Iterable[str], *, variable: str = "", folders: Iterable[
             if found:
                 return found
     return ""
+
+
+def newest(names: Iterable[str]) -> str:
+    """Of LLVM's programs with these names in PATH that of the newest LLVM; "" if none."""
+    found = [program for name in names if (program := find_program([name]))]
+    return max(found, key=_llvm, default="") if len(found) != 1 else found[0]
+
+
+def _llvm(program: str) -> int:
+    """The major version of an LLVM program, 0 where it says none."""
+    said = _VERSION.search(run([program, "--version"]).text)
+    return int(said[1]) if said is not None else 0
 
 
 __all__ = ["Finished", "find_program", "run"]

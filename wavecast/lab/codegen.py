@@ -26,10 +26,11 @@ _SPECIAL: Final = re.compile(
 _FORMATS: Final = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 52)}
 """Bits of the exponent and of the mantissa. Source: LLVM LangRef, floating-point types."""
 _PREFIXES: Final = {"half": "0xH", "bfloat": "0xR"}
-_LLC: Final = ("llc", *(f"llc-{number}" for number in range(30, 17, -1)))
+LLVM_VERSIONS: Final = range(30, 17, -1)
+"""Versions in the names of LLVM's programs."""
+_LLC: Final = ("llc", *(f"llc-{number}" for number in LLVM_VERSIONS))
 
 
-_VERSION: Final = re.compile(r"LLVM version (\d+)")
 _BROKEN: Final = "Broken module found"
 """What LLVM's verifier prints of IR that is not valid."""
 
@@ -85,6 +86,8 @@ class Llc:
     program: str
     target: str
     options: Sequence[str] = ()
+    machine: bool = False
+    """Whether it compiles machine IR (MIR)."""
 
     @property
     def name(self) -> str:
@@ -92,11 +95,13 @@ class Llc:
 
     @property
     def command(self) -> str:
-        return " ".join([Path(self.program).name, *self._options, "reduced.ll", "-o", "-"])
+        source = "reduced.mir" if self.machine else "reduced.ll"
+        return " ".join([Path(self.program).name, *self._options, source, "-o", "-"])
 
     @property
     def _options(self) -> tuple[str, ...]:
-        return (f"-mcpu={self.target}", "-O3", *self.options)
+        language = ("-x", "mir", "-mtriple=amdgcn-amd-amdhsa") if self.machine else ()
+        return (f"-mcpu={self.target}", "-O3", *language, *self.options)
 
     def assembly(self, text: str) -> str:
         return self.compiled(text).text
@@ -104,8 +109,8 @@ class Llc:
     def compiled(self, text: str) -> process.Finished:
         """The assembly of a module, and what llc prints. Raises as `assembly`."""
         with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-            source = Path(folder) / "module.ll"
-            source.write_text(portable(text), encoding="utf-8")
+            source = Path(folder) / "module"
+            source.write_text(text if self.machine else portable(text), encoding="utf-8")
             done = process.run([self.program, *self._options, source, "-o", "-"])
         crashed = done.status < 0 or "Assertion" in done.log or "PLEASE submit a bug" in done.log
         if crashed and _BROKEN not in done.log:
@@ -148,17 +153,10 @@ class ZigClang:
 
 def find_llc(asked: str = "") -> str:
     """The llc program `asked` for, or that of the newest LLVM in PATH. Raises MissingTool."""
-    names = [asked] if asked else _LLC
-    found = [program for name in names if (program := process.find_program([name]))]
+    found = process.newest([asked] if asked else _LLC)
     if not found:
         raise MissingTool(f"there is no {asked or 'llc'} in PATH", hint="install LLVM's tools")
-    return max(found, key=_version) if len(found) > 1 else found[0]
-
-
-def _version(program: str) -> int:
-    """The major version of an LLVM program, 0 where it says none."""
-    said = _VERSION.search(process.run([program, "--version"]).text)
-    return int(said[1]) if said is not None else 0
+    return found
 
 
 def portable(text: str) -> str:

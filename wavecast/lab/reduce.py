@@ -33,6 +33,9 @@ _GROUP: Final = re.compile(r"^attributes (?P<name>#\d+) = ")
 _NODE: Final = re.compile(r"^(?P<name>!\d+) = ")
 _LABEL: Final = re.compile(r"^(?P<name>[\w.$-]+):")
 _COMPARISON: Final = re.compile(r"^(?P<figure>[a-z-]+)>(?P<limit>\d+)$")
+_BARRIER: Final = re.compile(r"\bcall void @llvm\.amdgcn\.s\.barrier\(\)")
+_RELEASE: Final = re.compile(r"fence .*\b(?:release|acq_rel|seq_cst)\b")
+_ACQUIRE: Final = re.compile(r"fence .*\b(?:acquire|acq_rel|seq_cst)\b")
 
 Holds = Callable[[str], bool]
 
@@ -41,7 +44,8 @@ Holds = Callable[[str], bool]
 class Condition:
     """What must hold for the code of a module.
 
-    `crash`: the compiler crashes. `lost-wait`: a barrier with stores to LDS under way.
+    `crash`: the compiler crashes. `lost-wait`: a barrier with stores to LDS under way, though every
+    barrier of the IR is between a release and an acquire fence.
     `missing-wait`, `hazard`: what static checks find. `instructions>N`, `vgprs>N`, `spills>N`: a
     figure of a kernel is more than N. Raises UsageError for other texts.
     """
@@ -76,7 +80,7 @@ class Condition:
             return self.text == "crash" and self.crash in ("", complaint(error.log))
         except CompileError:
             return False
-        if self.text == "crash":
+        if self.text == "crash" or (self.text == "lost-wait" and not has_fences(text)):
             return False
         try:
             kernels = isa.parse(assembly, target).kernels.values()
@@ -88,6 +92,17 @@ class Condition:
             return any(figure(kernel) > int(match["limit"]) for kernel in kernels)
         wanted = _CONDITIONS[self.text]
         return any(fault.startswith(wanted) for kernel in kernels for fault in faults(kernel))
+
+
+def has_fences(text: str) -> bool:
+    """Whether every barrier of LLVM IR is between a release fence and an acquire fence: without
+    them, barriers wait for nothing."""
+    lines = [line.strip() for line in text.split("\n")]
+    barriers = [n for n, line in enumerate(lines) if _BARRIER.search(line)]
+    return all(
+        _RELEASE.match(lines[number - 1]) and _ACQUIRE.match(lines[number + 1])
+        for number in barriers
+    )
 
 
 def complaint(log: str) -> str:

@@ -10,6 +10,7 @@ from wavecast.errors import CompileError, WavecastError
 from wavecast.integrations.triton.isolation import diagnostic
 from wavecast.lab.codegen import CodeGenerator
 from wavecast.lab.figures import faults
+from wavecast.lab.llvm_reduce import is_machine_ir
 from wavecast.lab.reduce import Condition
 from wavecast.version import __version__
 
@@ -34,6 +35,9 @@ class Reproducer:
     def markdown(self) -> str:
         """Command, target, what was expected and what was found, and the IR."""
         found, assembly = self._found()
+        machine = is_machine_ir(self.text)
+        language, fence = ("MIR", "yaml") if machine else ("LLVM IR", "llvm")
+        lines = self.text.count("\n") + 1
         expected = _EXPECTED.get(self.condition.text, f"not {self.condition.text}")
         parts = [
             f"# {self.condition.text} on {self.target}",
@@ -41,8 +45,8 @@ class Reproducer:
             f"Expected: {expected}.",
             "Found:",
             _fenced("", found),
-            f"LLVM IR, reduced from {self.lines_before} to {self.text.count(chr(10)) + 1} lines:",
-            _fenced("llvm", self.text.strip("\n")),
+            f"{language}, reduced from {self.lines_before} to {lines} lines:",
+            _fenced(fence, self.text.strip("\n")),
         ]
         if assembly:
             parts += ["Assembly:", _fenced("", assembly.strip("\n"))]
@@ -71,7 +75,9 @@ class Reproducer:
 
 
 def _body(lines: Sequence[str]) -> str:
-    """The instructions of assembly, without directives."""
+    """The instructions of assembly, without directives and metadata."""
+    end = next((n for n, line in enumerate(lines) if line.startswith(".Lfunc_end")), len(lines))
+    lines = lines[:end]
     kept = [line for line in lines if not line.strip().startswith((".", ";")) or line[:1] == "."]
     return "\n".join(line for line in kept if line.strip() and not line.startswith(".amd"))
 

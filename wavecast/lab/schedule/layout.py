@@ -47,8 +47,9 @@ class Layout:
     def text(self, assembly: str) -> str:
         """The assembly of the program in this order; `assembly` is that of the compiler.
 
-        Every instruction takes its source line with it (`.loc`). Labels and other directives stay
-        before the same number of the compiler's instructions.
+        Every instruction takes its source line with it (`.loc`), so the files of source lines
+        (`.file`) come before all instructions. Labels and other directives stay before the same
+        number of the compiler's instructions.
         """
         lines = assembly.split("\n")
         instructions = self.program.instructions
@@ -59,8 +60,10 @@ class Layout:
                 current = line
             elif number in rows:
                 location[rows[number]] = current
-        written: list[str] = []
-        at = 0
+        start = min(rows, default=0)
+        written = [*lines[:start], *(line for line in lines[start:] if _is_file(line))]
+        lines[start:] = ["" if _is_file(line) else line for line in lines[start:]]
+        at = start
         for block, items in zip(self.program.blocks, self.blocks, strict=True):
             first = instructions[block.start].line - 1
             last = instructions[block.stop - 1].line - 1
@@ -110,6 +113,10 @@ def _others(
 
 def _is_location(line: str) -> bool:
     return line.strip().startswith((".loc ", ".loc\t"))
+
+
+def _is_file(line: str) -> bool:
+    return line.strip().startswith((".file ", ".file\t"))
 
 
 __all__ = ["Item", "Layout"]
