@@ -18,12 +18,14 @@ test: install
 test-all: install
 	$(PYTEST)
 
-# Tests of the integrations with frameworks that the others do without.
+# Tests of the integrations with frameworks that the others do without. SGLang changes transformers
+# as it is imported: its tests run in a separate process.
 test-frameworks: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax,tensorflow]"
 	$(PYTEST) tests/integrations/test_jax.py tests/integrations/test_pallas.py \
 		tests/integrations/test_tensorflow.py tests/integrations/test_keras_layers.py \
 		tests/integrations/test_xplane.py tests/integrations/vllm
+	$(PYTEST) tests/integrations/sglang
 
 lint: install
 	$(BIN)/ruff check .

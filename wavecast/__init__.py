@@ -14,6 +14,8 @@
     y = wavecast.ops.rms_norm(x, weight)  # of the kernel library
     answer = wavecast.model("Llama-3.3-70B", system="8xMI300X", dtype="fp8")
     served = wavecast.serve("Llama-3.3-70B", system="8xMI300X", dtype="fp8", rate=4)
+    changed = wavecast.diff("before.py", "after.py", arch="gfx942")
+    measured = wavecast.profile("trace.json.gz", on="mi355x")
 
 Importing wavecast is cheap: everything else is imported on first use.
 """
@@ -28,10 +30,12 @@ from wavecast.version import __version__
 if TYPE_CHECKING:
     from wavecast import ops, testing
     from wavecast.api import estimate, explain
+    from wavecast.diffing import diff
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
     from wavecast.models import any_model as model
     from wavecast.models import serve
+    from wavecast.profiling import profile
 
 _MODULES = ("model", "models", "ops", "testing")
 _LAZY = {
@@ -39,7 +43,9 @@ _LAZY = {
     "explain": "wavecast.api",
     "capture": "wavecast.integrations.triton",
     "device": "wavecast.integrations.triton",
+    "diff": "wavecast.diffing",
     "load": "wavecast.integrations.module",
+    "profile": "wavecast.profiling",
     "serve": "wavecast.models",
 }
 
@@ -47,11 +53,13 @@ __all__ = [
     "__version__",
     "capture",
     "device",
+    "diff",
     "estimate",
     "explain",
     "load",
     "model",
     "ops",
+    "profile",
     "serve",
     "testing",
 ]

@@ -7,27 +7,29 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from wavecast.errors import UsageError, WavecastError
 from wavecast.pipeline.operations import OperationReport, explain_operation
 from wavecast.pipeline.result import ExplainReport, Failure
 from wavecast.pipeline.run import ExplainOptions, explain_launches, explain_path
 from wavecast.pipeline.selection import select
 from wavecast.pipeline.steps import Given
+from wavecast.report.shown import ShownResult, few
 
 
-class Explained(ExplainReport):
-    """An `ExplainReport` that notebooks and programs can show and store."""
+class Explained(ShownResult, ExplainReport):
+    """An `ExplainReport` that notebooks and programs can show and store. The document is
+    `wavecast.explain/1`."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, schema `wavecast.explain/1`."""
         from wavecast.report import json
 
         return json.document(self)
 
-    def to_html(self) -> str:
-        """The report as one self-contained page."""
+    def html(self) -> str:
         from wavecast.report import html
 
         return html.render(self)
@@ -37,12 +39,14 @@ class Explained(ExplainReport):
 
         return html.fragment(self)
 
-    def __str__(self) -> str:
-        """What `wavecast explain` prints, without colours."""
+    def render(self, console: Console) -> None:
         from wavecast.report import terminal
-        from wavecast.report.terminal_text import plain
 
-        return plain(lambda console: terminal.render(self, console))
+        terminal.render(self, console)
+
+    def subject(self) -> str:
+        kernels = few([one.code.kernel for one in self.explanations])
+        return f"{kernels} on {few([one.device.id for one in self.explanations], 6)}"
 
 
 def explain(
@@ -94,23 +98,25 @@ def explain(
     return Explained(explanations, (*failures, *more), selection.notes, (name,))
 
 
-class Estimate(OperationReport):
-    """Predictions of operations that notebooks and programs can show and store."""
+class Estimate(ShownResult, OperationReport):
+    """Predictions of operations that notebooks and programs can show and store. The document is
+    `wavecast.operation/1`."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, schema `wavecast.operation/1`."""
         from wavecast.report import operations
 
         return operations.document(self)
 
-    def __str__(self) -> str:
-        """What `wavecast explain gemm --shape …` prints, without colours."""
+    def render(self, console: Console) -> None:
         from wavecast.report import operations
-        from wavecast.report.terminal_text import plain
 
-        return plain(lambda console: operations.render(self, console))
+        operations.render(self, console)
+
+    def subject(self) -> str:
+        problems = few([str(one.problem) for one in self.outlooks])
+        return f"{problems} on {few([one.device.id for one in self.outlooks], 6)}"
 
 
 def estimate(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wavecast.documents import base
+from rich.console import Console
+
 from wavecast.errors import UsageError
 from wavecast.files import write_text
 from wavecast.report import systems as systems_report
+from wavecast.report.shown import ShownResult, few
 from wavecast.report.terminal_text import plain
-from wavecast.systems.answer import ServingAnswer
+from wavecast.systems.answer import ModelAnswer, ServingAnswer
 from wavecast.systems.study import ModelStudy
 
 if TYPE_CHECKING:
@@ -24,33 +27,14 @@ if TYPE_CHECKING:
     from wavecast.tune.model_search import ModelSearch
 
 
-class ShownReport(ABC):
-    """A result as text, JSON, a page and a trace. Notebooks show a part of the page."""
+class ShownReport(ShownResult):
+    """A result that also has a trace. Notebooks show a part of the page."""
 
     __slots__ = ()
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values."""
-
-    @abstractmethod
-    def html(self) -> str:
-        """The report as one page that needs no network."""
-
-    @abstractmethod
     def _runs(self) -> list[TracedRun]:
         """What runs in time."""
-
-    @abstractmethod
-    def _repr_html_(self) -> str: ...
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """What `wavecast model` prints, without colours."""
-
-    def json(self) -> str:
-        """`to_dict` as JSON text."""
-        return base.dumps(self.to_dict(), indent=2)
 
     def perfetto(self) -> str:
         """What runs in time as a trace for Perfetto."""
@@ -87,8 +71,8 @@ class ShownReport(ABC):
                 write_text(Path(path), text())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReport(ModelStudy, ShownReport):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ModelReport(ShownReport, ModelStudy):
     """A served model on one system or several: `answers`, one per system, and what else was asked
     for. The document is `wavecast.system/1`."""
 
@@ -120,11 +104,14 @@ class ModelReport(ModelStudy, ShownReport):
 
         return model_pages.served_fragment(self.answers)
 
-    def __str__(self) -> str:
-        return plain(lambda console: systems_report.render(self, console))
+    def render(self, console: Console) -> None:
+        systems_report.render(self, console)
+
+    def subject(self) -> str:
+        return _on_systems(self.answers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ServedReport(ModelReport):
     """One load on one system. Times are `Interval`s in seconds, rates in tokens per second."""
 
@@ -134,7 +121,7 @@ class ServedReport(ModelReport):
         return self.servings[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TrainingReport(ShownReport):
     """A training on one system or several: `answers`, one per system. The document is
     `wavecast.training/1`."""
@@ -166,13 +153,16 @@ class TrainingReport(ShownReport):
 
         return model_pages.trained_fragment(self.answers)
 
-    def __str__(self) -> str:
+    def render(self, console: Console) -> None:
         from wavecast.report import training
 
-        return plain(lambda console: training.render_training(self.answers, console))
+        training.render_training(self.answers, console)
+
+    def subject(self) -> str:
+        return _on_systems(self.answers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ModuleReport(ShownReport):
     """A module on one GPU or several: `answers`, one per GPU. With the engine `wavecast`
     `replaced` has what the kernel library changes on each. The document is `wavecast.graph/1`."""
@@ -205,16 +195,23 @@ class ModuleReport(ShownReport):
 
         return model_pages.modules_fragment(self.answers)
 
-    def __str__(self) -> str:
+    def render(self, console: Console) -> None:
         from wavecast.report import graphs
 
-        return plain(lambda console: graphs.render(self.answers, console), 140)
+        graphs.render(self.answers, console)
+
+    def subject(self) -> str:
+        devices = few([one.device.name for one in self.answers])
+        return f"{self.answers[0].graph.name} on {devices}"
+
+    def __str__(self) -> str:
+        return plain(self.render, 140)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SearchReport(ShownReport):
     """A search of configurations under objectives (`search`): `ranked` and `frontier` of it. The
-    document is `wavecast.system-search/1`; a search has no page of one system and no trace."""
+    document is `wavecast.system-search/1`; a search has no trace."""
 
     search: ModelSearch
     model: str
@@ -225,22 +222,23 @@ class SearchReport(ShownReport):
 
         return systems_search.document(self.search, model=self.model, slo=self.slo)
 
-    def html(self) -> str:
-        """Raises UsageError."""
-        raise UsageError("a search has no page", hint="predict one of its configurations")
-
     def _runs(self) -> list[TracedRun]:
         raise UsageError("a search has no trace", hint="predict one of its configurations")
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
+    def render(self, console: Console) -> None:
         from wavecast.report import systems_search
 
-        return plain(lambda c: systems_search.render(self.search, c, slo=self.slo), 120)
+        systems_search.render(self.search, console, slo=self.slo)
+
+    def subject(self) -> str:
+        return f"{len(self.search.ranked)} configurations of {self.model}"
+
+    def __str__(self) -> str:
+        return plain(self.render, 120)
+
+
+def _on_systems(answers: Sequence[ModelAnswer | TrainingAnswer]) -> str:
+    return f"{answers[0].architecture.name} on {few([one.system.name for one in answers])}"
 
 
 __all__ = [

@@ -155,10 +155,12 @@ def model(
         ),
     )
     if search:
-        if any(file is not None for file in (html, perfetto, chakra)):
-            raise UsageError("a search has neither a page nor a trace")
+        if any(file is not None for file in (perfetto, chakra)):
+            raise UsageError("a search has no trace", hint="predict one of its configurations")
         loads = asked if at_once else asked[:1]
-        return _searched(name, deployments, loads, search, slo, state, jobs, ray)
+        found = _searched(name, deployments, loads, search, slo, state, jobs, ray)
+        found.write(html)
+        return found
     if slo or state is not None or ray:
         raise UsageError("slo, state and ray belong to search")
     questions = StudyQuestions(

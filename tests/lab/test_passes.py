@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from click.testing import CliRunner
 from tests.lab.conftest import Captured
 from wavecast.cli.lab import command
 from wavecast.documents.base import values
-from wavecast.errors import CompileError
+from wavecast.errors import CompileError, MissingTool, NothingAnalysed
 from wavecast.lab import passes as module
+from wavecast.lab.pass_sources import TritonPasses
 from wavecast.lab.passes import PassReport, PassStep, passes_of, switches
 from wavecast.report import passes, passes_html
 from wavecast.report.terminal_text import plain
@@ -30,7 +32,7 @@ scaled[(4,)](x, out, 1000, BLOCK=256)
 
 @pytest.fixture(scope="module")
 def report(captured: Captured) -> PassReport:
-    return passes_of(captured.launch, captured.subject.devices[0])
+    return passes_of(TritonPasses(captured.launch, captured.subject.devices[0]))
 
 
 def step(report: PassReport, name: str) -> PassStep:
@@ -101,8 +103,45 @@ def test_formats(report: PassReport) -> None:
 
 def test_code_of_another_compiler_is_refused(captured: Captured) -> None:
     other = replace(captured.launch, code=replace(captured.launch.code, origin="hip"))
-    with pytest.raises(CompileError, match="only kernels of Triton"):
-        passes_of(other, captured.subject.devices[0])
+    with pytest.raises(CompileError, match="not a kernel of Triton"):
+        TritonPasses(other, captured.subject.devices[0])
+
+
+HIP = """
+#include <hip/hip_runtime.h>
+__global__ void twice(float *x) { x[threadIdx.x] *= FACTOR; }
+"""
+
+
+def test_a_hip_file_and_llvm_ir(tmp_path: Path) -> None:
+    """Both have the machine IR of their compiler; its options are those of the command."""
+    path, output = tmp_path / "twice.hip", tmp_path / "passes.json"
+    path.write_text(HIP)
+    arguments = ["passes", "--no-without", "-f", "json", "-o", str(output), "-a", "gfx1100"]
+    done = CliRunner().invoke(command, [*arguments, str(path), "--", "-DFACTOR=2.0f"])
+    if isinstance(done.exception, MissingTool):
+        pytest.skip(done.exception.message)
+    assert done.exit_code == 0, done.output
+    (kernel,) = json.loads(output.read_text())["kernels"]
+    assert kernel["kernel"] == "_Z5twicePf"
+    assert {step["stage"] for step in kernel["steps"]} == {"mir", "assembly"}
+    assert kernel["shown"]["digest"] == kernel["final"]["digest"]
+    changes = [change["line"] for step in kernel["steps"] for change in step["changes"]]
+    assert "twice.hip:3" in changes
+    if not shutil.which("llc-22"):
+        return
+    module = tmp_path / "twice.ll"
+    module.write_text(
+        'target triple = "amdgcn-amd-amdhsa"\n'
+        "define amdgpu_kernel void @nothing() {\n  ret void\n}\n"
+    )
+    done = CliRunner().invoke(command, [*arguments, str(module)])
+    assert done.exit_code == 0, done.output
+    (kernel,) = json.loads(output.read_text())["kernels"]
+    assert kernel["kernel"] == "nothing"
+    assert kernel["compiler"].startswith("llc")
+    told = CliRunner().invoke(command, [*arguments, str(module), "-k", "other"])
+    assert isinstance(told.exception, NothingAnalysed)
 
 
 @pytest.mark.thorough

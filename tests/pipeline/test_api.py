@@ -7,7 +7,7 @@ import json
 import pytest
 
 import wavecast
-from wavecast.errors import CompileError, UnknownName, UsageError
+from wavecast.errors import CompileError, InputError, UnknownName, UsageError, WavecastError
 
 torch = pytest.importorskip("torch")
 kernels = pytest.importorskip("tests.pipeline.kernels", exc_type=ImportError)
@@ -73,7 +73,19 @@ def test_what_it_shows(report) -> None:
     json.dumps(document, allow_nan=False)
     assert "gfx942" in str(report)
     assert "<table" in report._repr_html_()
-    assert report.to_html().startswith("<!doctype html>")
+    assert repr(report) == "<Explained: add on mi300x, rx7900xtx, h100_sxm>"
+    launch = report.explanations[0].launch
+    assert repr(launch) == "<Launch add for gfx942: grid (4, 1, 1), block (256, 1, 1)>"
+    assert report.html().startswith("<!doctype html>")
+
+
+def test_files_that_cannot_be_compared(tmp_path) -> None:
+    script = tmp_path / "none.py"
+    script.write_text("raise SystemExit('nothing here')")
+    with pytest.raises(WavecastError, match="nothing here"):
+        wavecast.diff(script, script)
+    with pytest.raises(InputError, match=r"no \.json"):
+        wavecast.profile(tmp_path, against=tmp_path)
 
 
 def test_what_cannot_be_explained() -> None:

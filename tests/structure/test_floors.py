@@ -32,7 +32,7 @@ _FROM_THE_BOTTOM = (
     ("report",),
     ("model_reports", "servers"),
     ("learn",),
-    ("cli", "api", "jax", "models", "ops", "tensorflow", "testing"),
+    ("cli", "api", "diffing", "jax", "models", "ops", "profiling", "tensorflow", "testing"),
 )
 FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
 TOP = {"__init__": 99, "__main__": 99}
@@ -54,7 +54,7 @@ OPTIONAL = {
     "ml_dtypes": {"integrations"},
     "jinja2": {"report"},
     "google": {"integrations"},
-    "rich": {"report", "cli", "api"},
+    "rich": {"report", "cli", "api", "diffing", "model_reports", "profiling"},
     "click": {"cli"},
     "mcp": {"servers"},
     "nbformat": {"learn"},

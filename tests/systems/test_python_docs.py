@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -11,7 +13,10 @@ import pytest
 
 import wavecast
 from tests.structure.sources import ROOT
+from wavecast.documents.diff import DiffDocument
 from wavecast.documents.graph import GraphDocument
+from wavecast.documents.operation import OperationDocument
+from wavecast.documents.profile import ProfileDocument
 from wavecast.documents.schema import json_schema
 from wavecast.documents.system import SystemDocument
 from wavecast.documents.system_search import ModelSearchDocument
@@ -21,11 +26,35 @@ from wavecast.errors import UnknownName, UsageError
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT.parent / "docs/python.md").read_text(), re.S)
 
 
+TRACE = {
+    "schemaVersion": 1,
+    "deviceProperties": [
+        {"name": "AMD Instinct MI300X", "numSms": 304, "computeMajor": 9, "computeMinor": 4}
+    ],
+    "traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 0, "dur": 90,
+         "args": {"Input Dims": [[4096, 4096], [4096, 4096]],
+                  "Input type": ["c10::BFloat16", "c10::BFloat16"]}},
+        {"ph": "X", "cat": "cuda_runtime", "name": "hipModuleLaunchKernel", "pid": 7, "tid": 7,
+         "ts": 50, "dur": 5, "args": {"correlation": 1}},
+        {"ph": "X", "cat": "kernel", "name": "Cijk_Ailk_Bljk_BBS_BH_MT256x256x64_MI16x16x1",
+         "pid": 0, "tid": 0, "ts": 100, "dur": 250,
+         "args": {"device": 0, "stream": 0, "correlation": 1}},
+    ],
+}  # fmt: skip
+"""A run of one product on MI300X, as PyTorch's profiler writes it."""
+
+
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
     """The variables of the examples, which run one after the other."""
-    pytest.importorskip("torch")
-    found: dict[str, object] = {"folder": tmp_path_factory.mktemp("examples")}
+    pytest.importorskip("triton")
+    folder = tmp_path_factory.mktemp("examples")
+    found: dict[str, object] = {"folder": folder}
+    for name in ("matmul.py", "matmul_new.py"):
+        shutil.copy(ROOT.parent / "examples" / "matmul.py", folder / name)
+    with gzip.open(folder / "trace.json.gz", "wt") as file:
+        json.dump(TRACE, file)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(str(found["folder"]))
         for example in EXAMPLES:
@@ -41,6 +70,9 @@ def names(tmp_path_factory):
         ("found", ModelSearchDocument, "the best under tpot<40ms"),
         ("step", TrainingDocument, "tokens/s/GPU"),
         ("run", GraphDocument, "AMD Instinct MI300X"),
+        ("ideal", OperationDocument, "of peak"),
+        ("changed", DiffDocument, "the machine code is the same"),
+        ("measured", ProfileDocument, "aten::mm"),
     ],
 )
 def test_results_show_themselves(names, name, document, words) -> None:
@@ -48,6 +80,8 @@ def test_results_show_themselves(names, name, document, words) -> None:
     assert words in str(report)
     jsonschema.validate(json.loads(report.json()), json_schema(document))
     assert report._repr_html_().lstrip().startswith("<")
+    assert len(repr(report)) < 120
+    assert repr(report).startswith(f"<{type(report).__name__}: ")
 
 
 def test_figures_of_the_examples(names) -> None:
@@ -59,6 +93,11 @@ def test_figures_of_the_examples(names) -> None:
     )
     assert all(row.tpot < 0.04 for row in found.ranked)
     assert found.tried == 8
+    ideal, measured = names["ideal"], names["measured"]
+    assert [one.device.id for one in ideal.outlooks] == ["mi300x", "mi355x"]
+    assert 0 < measured.answers[0].moved[0].seconds < 250e-6
+    assert "aten::mm" in measured.markdown()
+    assert json.loads(measured.perfetto())["traceEvents"]
     assert 0 < names["step"].answers[0].figures.mfu.value < 1
     assert (names["folder"] / "step.html").read_text().startswith("<!doctype html>")
     assert json.loads((names["folder"] / "step.json").read_text())["traceEvents"]
@@ -67,9 +106,10 @@ def test_figures_of_the_examples(names) -> None:
         assert json.loads(names[name].perfetto())["traceEvents"]
 
 
-def test_a_search_has_no_page(names) -> None:
-    with pytest.raises(UsageError, match="no page"):
-        names["found"].html()
+def test_a_search_has_a_page_and_no_trace(names) -> None:
+    assert "<td" in names["found"].html()
+    with pytest.raises(UsageError, match="no trace"):
+        names["found"].perfetto()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +117,7 @@ def test_a_search_has_no_page(names) -> None:
     [
         ({"speculative": "mtp:2"}, UnknownName, "unknown argument of a served model"),
         ({"slo": "tpot<1ms"}, UsageError, "belong to search"),
-        ({"search": "tp", "html": "a.html"}, UsageError, "neither a page nor a trace"),
+        ({"search": "tp", "perfetto": "a.json"}, UsageError, "no trace"),
         ({"search": "tp", "rate": 2.0}, UsageError, "closed loops only"),
         ({"expert_load": "a", "expert_skew": 1.0}, UsageError, "exclude each other"),
         ({"rate": 2.0, "concurrency": 4}, UsageError, "exclude each other"),

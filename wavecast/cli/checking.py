@@ -66,20 +66,21 @@ class Checking:
     def _show(self, reports: Reports) -> None:
         from wavecast.report import checks
 
-        found = list(reports)
+        found, traffic = list(reports), reports.traffic
         if self.format == "text":
             if self.output is None:
-                checks.render(found, streams.console(stream=sys.stderr, highlight=False))
+                checks.render(found, streams.console(stream=sys.stderr, highlight=False), traffic)
                 return
             with streams.writing(self.output) as file:
-                checks.render(found, streams.console(stream=file, width=120, highlight=False))
+                console = streams.console(stream=file, width=120, highlight=False)
+                checks.render(found, console, traffic)
             return
         if self.format == "json":
-            text = checks.dumps(found)
+            text = checks.dumps(found, traffic)
         elif self.format == "html":
             from wavecast.report.recorded_html import page
 
-            text = page("wavecast check", lambda console: checks.render(found, console))
+            text = page("wavecast check", lambda console: checks.render(found, console, traffic))
         elif self.format == "sarif":
             text = json.dumps(checks.sarif_document(found), indent=2, ensure_ascii=False)
         else:

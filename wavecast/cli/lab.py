@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.lab_compilers import compilers
+from wavecast.cli.lab_reduce import reduce
 from wavecast.cli.lab_schedule import schedule
 from wavecast.cli.types import PROCESSES, RegexParam, count
-from wavecast.errors import UnknownName, UsageError
+from wavecast.errors import UsageError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -116,6 +119,8 @@ def tune(
     wavecast lab passes matmul.py --arch gfx942
 
     wavecast lab passes attention.py -k fwd --format html -o passes.html
+
+    wavecast lab passes reduction.hip --arch gfx1100 -- -DBLOCK=256
     """,
 )
 @click.argument("path", type=click.Path(path_type=Path))
@@ -144,28 +149,36 @@ def passes(
     output: Path | None,
     show_output: bool,
 ) -> int:
-    """Show what each pass of Triton and LLVM does to the kernels of the script PATH.
+    """Show what each pass of Triton and LLVM does to the kernels of PATH: a script of Triton
+    kernels, a HIP file, or LLVM IR (NAME.ll), which the newest llc compiles.
 
     TTGIR after every pass of Triton, machine IR after the passes of LLVM's code generator that
     decide most, and the assembly: what changed by source line, registers live at once, reads that
     moved past matrix instructions, waits. Kernels are also compiled without some passes, to tell
     what these bring. Exit codes: 0; 2 if no kernel could be shown.
     """
+    from wavecast.lab.pass_sources import TritonPasses
     from wavecast.lab.passes import passes_of
-    from wavecast.lab.script_reports import reports_of_script
+    from wavecast.lab.script_reports import reports_of_file, reports_of_script
     from wavecast.pipeline import select
 
     selection = select(arch.split(","), arch_file)
+    report_of = partial(passes_of, without=without)
     with streams.progress() as update:
-        found = reports_of_script(
-            path,
-            script_args,
-            selection,
-            lambda launch, device: passes_of(launch, device, without=without),
-            kernels=kernels,
-            quiet=not show_output,
-            progress=update,
-        )
+        if path.suffix == ".py":
+            found = reports_of_script(
+                path,
+                script_args,
+                selection,
+                lambda launch, device: report_of(TritonPasses(launch, device)),
+                kernels=kernels,
+                quiet=not show_output,
+                progress=update,
+            )
+        else:
+            found = reports_of_file(
+                path, script_args, selection, report_of, kernels=kernels, progress=update
+            )
 
     def write(stream: IO[str]) -> None:
         if form == "text":
@@ -193,134 +206,8 @@ def passes(
     return 0 if found.reports else 2
 
 
-@command.command(
-    "compilers",
-    context_settings=_HELP,
-    epilog="""Examples:
-
-    wavecast lab compilers matmul.py --arch gfx942,gfx1100
-    """,
-)
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
-@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
-              help="AMD GPUs by name (mi300x) or target (gfx942).")  # fmt: skip
-@click.option("-k", "--kernels", default="", type=RegexParam(),
-              help="Only kernels whose name matches.")  # fmt: skip
-@click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), default="text",
-              show_default=True)  # fmt: skip
-@click.option("--show-output", is_flag=True, help="Print the script's output to stderr.")
-def compilers(
-    path: Path,
-    script_args: tuple[str, ...],
-    arch: str,
-    kernels: str,
-    form: str,
-    show_output: bool,
-) -> int:
-    """Compile the LLVM IR of the kernels of the script PATH with every code generator of this
-    machine: Triton's, llc programs in PATH, and the clang of ziglang.
-
-    Exit codes: 0; 2 if no kernel could be compared.
-    """
-    from wavecast.lab.compilers import compared_compilers
-    from wavecast.lab.script_reports import reports_of_script
-    from wavecast.pipeline import select
-    from wavecast.report import compilers as report
-
-    selection = select(arch.split(","), ())
-    with streams.progress() as update:
-        found = reports_of_script(
-            path,
-            script_args,
-            selection,
-            compared_compilers,
-            kernels=kernels,
-            quiet=not show_output,
-            progress=update,
-        )
-    if form == "json":
-        from wavecast.documents.base import dumps
-
-        streams.as_document(sys.stdout)
-        sys.stdout.write(dumps(report.document(found.reports, found.notes), indent=1) + "\n")
-    else:
-        width = None if sys.stdout.isatty() else 200
-        report.render(found.reports, found.notes, streams.console(width))
-    return 0 if found.reports else 2
-
-
-@command.command(
-    "reduce",
-    context_settings=_HELP,
-    epilog="""Examples:
-
-    wavecast lab reduce kernel.ll --arch gfx1100 --if lost-wait -o report.md
-
-    wavecast lab reduce kernel.ll --arch gfx942 --if "spills>10" --compiler llc-22
-
-    wavecast lab reduce kernel.ll --arch gfx942 --if crash --compiler triton --edit iglp_opt=1
-    """,
-)
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("-a", "--arch", required=True, metavar="GPU", help="An AMD GPU or target.")
-@click.option("--if", "condition", required=True, metavar="CONDITION",
-              help="crash, lost-wait, missing-wait, hazard, instructions>N, vgprs>N, spills>N.",
-              )  # fmt: skip
-@click.option("--compiler", default="triton", show_default=True, metavar="triton|PROGRAM",
-              help="Triton's code generator, or an llc program.")  # fmt: skip
-@click.option("--option", "options", multiple=True, metavar="OPTION",
-              help="Option of llc, such as --option=-enable-misched=0.")  # fmt: skip
-@click.option("--edit", "edits", multiple=True, metavar="AXIS=VALUE",
-              help="Change the IR first: iglp_opt or sched_group_barrier.")  # fmt: skip
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
-              help="Write the report to this file instead of standard output.")  # fmt: skip
-def reduce(
-    path: Path,
-    arch: str,
-    condition: str,
-    compiler: str,
-    options: tuple[str, ...],
-    edits: tuple[str, ...],
-    output: Path | None,
-) -> int:
-    """Reduce the LLVM IR in PATH while CONDITION holds, and write a report for an issue.
-
-    The report has the reduced IR, the command, what was expected and what was found. Exit codes: 0;
-    2 if the condition does not hold for the input.
-    """
-    from wavecast import files
-    from wavecast.lab.codegen import Llc, TritonGenerator, find_llc
-    from wavecast.lab.edits import EDITS
-    from wavecast.lab.reduce import Condition, reduced
-    from wavecast.lab.reproducer import Reproducer
-    from wavecast.pipeline import select
-
-    wanted = Condition(condition)
-    device = select([arch], ()).devices[0]
-    text = files.read_text(path)
-    for edit in edits:
-        name, _, value = edit.partition("=")
-        if name not in EDITS:
-            raise UnknownName("axis", name, EDITS)
-        text = EDITS[name](text, value)
-    if compiler == "triton":
-        if options:
-            raise UsageError("--option is for llc", hint="--compiler llc")
-        generator = TritonGenerator(device)
-    else:
-        generator = Llc(find_llc(compiler), device.target, options)
-    wanted = wanted.like(text, generator)
-    with streams.progress(lines=True) as update:
-        smaller = reduced(text, lambda one: wanted.holds(one, generator, device.target), update)
-    report = Reproducer(smaller, wanted, generator, device.target, text.count("\n") + 1)
-    if output is None:
-        sys.stdout.write(report.markdown())
-    else:
-        files.write_text(output, report.markdown())
-    return 0
-
-
 command.add_command(schedule)
+command.add_command(compilers)
+command.add_command(reduce)
 
 __all__ = ["command"]

@@ -224,11 +224,12 @@ def command(
         deployment = workload.deployment(deployment)
         deployments.append((machine, deployment))
     if dimensions:
-        if written:
-            raise UsageError("--html, --perfetto and --chakra do not apply to --search")
+        if written.perfetto or written.chakra:
+            raise UsageError("--perfetto and --chakra do not apply to --search")
         return run_search(
             *(name, deployments, asked if concurrency else asked[:1]),
             dimensions=dimensions, slo=slo, state=state, jobs=jobs, ray=ray, format_=format_,
+            html=written.html,
         )  # fmt: skip
     if slo or state is not None or ray:
         raise UsageError("--slo, --state and --ray belong to --search")

@@ -29,8 +29,9 @@ def run_search(
     jobs: int | None,
     ray: str,
     format_: str,
+    html: Path | None,
 ) -> int:
-    """Search and print. Raises NothingAnalysed where no configuration runs."""
+    """Search, print, and write a page. Raises NothingAnalysed where no configuration runs."""
     from wavecast.emulate.launch import available_processors
     from wavecast.report import systems_search as report
     from wavecast.tune.model_search import search
@@ -49,6 +50,13 @@ def run_search(
             ray=ray,
             progress=update,
         )
+    if html is not None:
+        from wavecast.report import recorded_html
+
+        title = f"{len(result.ranked)} configurations of {name}"
+        page = recorded_html.page(title, lambda console: report.render(result, console, slo=slo))
+        with streams.writing(html) as stream:
+            stream.write(page)
     if format_ == "json":
         streams.as_document(sys.stdout)
         click.echo(report.dumps(result, model=name, slo=slo))

@@ -85,6 +85,8 @@ _Grid = tuple[int, int, int]
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option("--gpus", type=count(1, 64), default=1, show_default=True, metavar="N",
               help="Script, HIP program: the number of GPUs.")  # fmt: skip
+@click.option("--once", is_flag=True,
+              help="Script with --gpus: run it once with all GPUs, not once per GPU.")  # fmt: skip
 @click.option("--predict", is_flag=True,
               help="HIP program: predict kernels; events have these times.")  # fmt: skip
 @trace_options
@@ -108,6 +110,7 @@ def command(
     save: tuple[str, ...],
     compiler_option: tuple[str, ...],
     gpus: int,
+    once: bool,
     predict: bool,
     tracing: Tracing,
     checking: Checking,
@@ -138,7 +141,9 @@ def command(
         if ended is not None:
             return ended
         with tracing.written(), checking.shown():
-            return checking.code(_run_script(path, script_args, kernels, options, gpus))
+            return checking.code(_run_script(path, script_args, kernels, options, gpus, once))
+    if once:
+        raise UsageError(f"--once is for scripts; {path} is run once")
     launches = stated != Plan() or arguments or plan_file or expect or save
     if not launches and not kernels and is_program(path):
         program = ProgramOptions(gpus, compiler_option, predict)
@@ -155,7 +160,12 @@ def command(
 
 
 def _run_script(
-    path: Path, script_args: tuple[str, ...], kernels: str, options: RunOptions, gpus: int
+    path: Path,
+    script_args: tuple[str, ...],
+    kernels: str,
+    options: RunOptions,
+    gpus: int,
+    once: bool,
 ) -> int:
     from wavecast.integrations.triton import run_script
 
@@ -170,6 +180,7 @@ def _run_script(
         check=False if options.check is None else options.check,
         kernels=kernels,
         count=gpus,
+        once=once,
     )
     sys.stdout, sys.stderr = streams_before  # a script may replace or delete them
     if ended.traceback:

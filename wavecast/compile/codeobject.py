@@ -97,7 +97,7 @@ class Argument:
     content: bytes = field(default=b"", repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Launch:
     """A kernel launch: code, grid in workgroups, block in threads, arguments in order.
 
@@ -117,6 +117,14 @@ class Launch:
     configuration: str = ""
     scalars: Mapping[str, int | float] = field(default_factory=dict)
     """Runtime scalar arguments by name, constants included where they are numbers."""
+
+    def __repr__(self) -> str:
+        """`<Launch matmul_kernel for gfx942: grid (64, 1, 1), block (256, 1, 1)>`."""
+        times = f", {self.count} times" if self.count > 1 else ""
+        return (
+            f"<Launch {self.code.kernel} for {self.code.target}: grid {self.grid}, "
+            f"block {self.block}{times}>"
+        )
 
     def workgroup(self, number: int) -> tuple[int, int, int]:
         """The place (x, y, z) of a workgroup by its number, x fastest."""

@@ -105,6 +105,19 @@ def compile(
     return found
 
 
+def printed(
+    path: str | Path, target: str, flags: Sequence[str], options: Sequence[str]
+) -> tuple[str, str]:
+    """What LLVM prints while it compiles a HIP file with these options of LLVM
+    (`-print-after=…`), and the assembly. Raises CompileError, MissingTool."""
+    source = Path(path)
+    cuda = is_cuda(files.read(source).decode("utf-8", "replace"), source.suffix)
+    tools = toolchain.find(target, cuda=cuda)
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        done, output = _compiled(tools, target, tuple(flags), source, Path(folder), tuple(options))
+        return done.log, output.read_text(encoding="utf-8")
+
+
 def _compile(
     text: str,
     target: str,
@@ -197,31 +210,10 @@ def _run(
 ) -> tuple[dict[str, str | bytes], dict[str, str]]:
     """(stages, digest of every file that was read) of one compilation."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        output, listed = Path(folder) / "kernel.s", Path(folder) / "kernel.d"
-        wave64 = ("-DWAVECAST_WAVE64",) if "-mwavefrontsize64" in flags else ()
-        library: tuple[str, ...] = ()
-        if tools.library is not None:
-            made = Path(folder)
-            library = device_library.arguments(tools.library, tools.compiler, target, flags, made)
-        command = [
-            *tools.compiler,
-            *_COMMON,
-            f"--offload-arch={target}",
-            "-O3",
-            "-std=c++17",
-            *("-mllvm", f"-print-after={lds_arrays.PASS}"),
-            *(private_arrays.OPTIONS if checked else ()),
-            *tools.arguments,
-            *library,
-            *wave64,
-            *flags,
-            *_dependency_options(listed),
-            *("-o", output),
-            source,
-        ]
-        done = process.run(command)
-        if done.status or not output.is_file():
-            raise compile_error(done.log, done.status, tools)
+        options = (f"-print-after={lds_arrays.PASS}",)
+        more = private_arrays.OPTIONS if checked else ()
+        done, output = _compiled(tools, target, flags, source, Path(folder), options, more)
+        listed = output.with_suffix(".d")
         assembly = output.read_text(encoding="utf-8")
         if toolchain.is_cuda(tools):
             _refuse_ptx(assembly, source)
@@ -235,6 +227,44 @@ def _run(
         if linked is not None:
             stages["hsaco"] = linked
         return stages, dependencies.read_by(listed, source)
+
+
+def _compiled(
+    tools: Toolchain,
+    target: str,
+    flags: tuple[str, ...],
+    source: Path,
+    folder: Path,
+    options: tuple[str, ...],
+    more: tuple[str, ...] = (),
+) -> tuple[process.Finished, Path]:
+    """The end of a compilation to assembly in a folder, with options of LLVM and `more` of the
+    compiler; and the assembly. The list of files that were read is in the same folder (`.d`)."""
+    output = folder / "kernel.s"
+    wave64 = ("-DWAVECAST_WAVE64",) if "-mwavefrontsize64" in flags else ()
+    library: tuple[str, ...] = ()
+    if tools.library is not None:
+        library = device_library.arguments(tools.library, tools.compiler, target, flags, folder)
+    command = [
+        *tools.compiler,
+        *_COMMON,
+        f"--offload-arch={target}",
+        "-O3",
+        "-std=c++17",
+        *(word for option in options for word in ("-mllvm", option)),
+        *more,
+        *tools.arguments,
+        *library,
+        *wave64,
+        *flags,
+        *_dependency_options(output.with_suffix(".d")),
+        *("-o", output),
+        source,
+    ]
+    done = process.run(command)
+    if done.status or not output.is_file():
+        raise compile_error(done.log, done.status, tools)
+    return done, output
 
 
 def _refuse_ptx(assembly: str, source: Path) -> None:

@@ -18,6 +18,7 @@ from wavecast.compile import bundle, hip, process, toolchain
 from wavecast.compile.kinds import is_cuda
 from wavecast.compile.toolchain import Toolchain
 from wavecast.errors import CompileError, MissingTool
+from wavecast.isa.decode import wave_lanes_of
 
 LIBRARY: Final = "amdhip64"
 SONAME: Final = f"lib{LIBRARY}.so.6"
@@ -59,8 +60,10 @@ def compile_object(
             options = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", fat]
         own = toolchain.of_programs(tools).arguments
         host = ("-x", "hip", "--cuda-host-only", f"--offload-arch={target}", "-O3", "-std=c++17")
+        wave64 = wave_lanes_of(target) == 64 or "-mwavefrontsize64" in flags
+        lanes = ("-DWAVECAST_HOST_WAVE64",) if wave64 else ()
         command = [
-            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *own, *flags, *options,
+            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *own, *lanes, *flags, *options,
             "-c", source, "-o", output,
         ]  # fmt: skip
         done = process.run(command)

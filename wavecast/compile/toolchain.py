@@ -157,7 +157,8 @@ def version(compiler: tuple[str, ...]) -> str:
 @lru_cache(maxsize=1)
 def headers_digest() -> str:
     """Names the content of wavecast's own headers."""
-    return digest([(path.name, path.read_bytes()) for path in sorted(INCLUDE.rglob("*.h"))])
+    headers = sorted(path for path in INCLUDE.rglob("*") if path.is_file())
+    return digest([(path.name, path.read_bytes()) for path in headers])
 
 
 def _rocm(hipcc: str, folder: str) -> Toolchain:

@@ -157,6 +157,25 @@ class CompilerRowJson(JsonObject):
     refused: Annotated[str, doc("why there are no figures")]
 
 
+class BisectedPassJson(JsonObject):
+    """A pass that changes a figure differently in two code generators."""
+
+    name: Annotated[str, doc("LLVM's name of the pass")]
+    first: Annotated[float | None, doc("change by the first one, null if it has no such pass")]
+    second: Annotated[float | None, doc("change by the second one")]
+
+
+class BisectionJson(JsonObject):
+    """The passes that make a figure differ between two code generators."""
+
+    figure: str
+    first: Annotated[str, doc("a code generator")]
+    second: str
+    values: Annotated[list[float | None], doc("the figure of both, with all passes")]
+    most: Annotated[str, doc("the pass that makes most of the difference, empty for none")]
+    passes: Annotated[list[BisectedPassJson], doc("the passes that always run, then in order")]
+
+
 class CompilerComparisonJson(JsonObject):
     """The code generators for one kernel on a device, the program's code first."""
 
@@ -164,6 +183,7 @@ class CompilerComparisonJson(JsonObject):
     device: Annotated[str, doc("id of the device in `wavecast arch`")]
     target: Annotated[str, doc("gfx942 …")]
     rows: list[CompilerRowJson]
+    bisections: Annotated[list[BisectionJson], doc("with --bisect")]
 
 
 class LabCompilersDocument(JsonObject, tag_field="schema", tag="wavecast.lab.compilers/1"):

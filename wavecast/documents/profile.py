@@ -151,6 +151,22 @@ class QueueLengthJson(JsonObject):
     empty: Annotated[Share, doc("share of the time in which there are none")]
 
 
+class MemoryUseJson(JsonObject):
+    """Memory of a device that PyTorch's allocator manages (`profile_memory=True`)."""
+
+    device: Annotated[int, doc("number of the device in PyTorch")]
+    changes: Annotated[Count, doc("allocations and releases in the file")]
+    first: Annotated[Count, doc("bytes that tensors have at the first change")]
+    last: Annotated[Count, doc("bytes that tensors have at the last change")]
+    peak: Annotated[Count, doc("the most bytes that tensors have")]
+    reserved: Annotated[Count, doc("the most bytes that the allocator has from the driver")]
+    time: Annotated[float, doc("seconds from the first change to when tensors have the most")]
+    operator: Annotated[str, doc("the operator then; empty: not known")]
+    module: Annotated[str, doc("the module then; empty: not known")]
+    allocations: Annotated[Count, doc("allocations")]
+    allocated: Annotated[Count, doc("bytes of all allocations together")]
+
+
 class CopyTrafficJson(JsonObject):
     """Copies and fills of one name."""
 
@@ -299,6 +315,7 @@ class ProfileRankJson(JsonObject):
     modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
     copies: Annotated[list[CopyTrafficJson], doc("copies and fills, longest first")]
+    memory: Annotated[list[MemoryUseJson], doc("of devices whose allocations are in the file")]
     collectives: Annotated[list[CollectiveTrafficJson], doc("by message, longest first")]
     annotations: Annotated[list[AnnotatedTimeJson], doc("ranges, most time of the device first")]
     sequences: Annotated[list[KernelSequenceJson], doc("what could be fused, longest first")]

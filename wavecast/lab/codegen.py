@@ -29,6 +29,7 @@ _PREFIXES: Final = {"half": "0xH", "bfloat": "0xR"}
 _LLC: Final = ("llc", *(f"llc-{number}" for number in range(30, 17, -1)))
 
 
+_VERSION: Final = re.compile(r"LLVM version (\d+)")
 _BROKEN: Final = "Broken module found"
 """What LLVM's verifier prints of IR that is not valid."""
 
@@ -98,6 +99,10 @@ class Llc:
         return (f"-mcpu={self.target}", "-O3", *self.options)
 
     def assembly(self, text: str) -> str:
+        return self.compiled(text).text
+
+    def compiled(self, text: str) -> process.Finished:
+        """The assembly of a module, and what llc prints. Raises as `assembly`."""
         with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
             source = Path(folder) / "module.ll"
             source.write_text(portable(text), encoding="utf-8")
@@ -108,7 +113,7 @@ class Llc:
         if done.status:
             lines = done.log.strip().splitlines() or [f"exit code {done.status}"]
             raise CompileError(f"{self.program}: {lines[0]}", log=done.log)
-        return done.text
+        return done
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +147,18 @@ class ZigClang:
 
 
 def find_llc(asked: str = "") -> str:
-    """The llc program `asked` for, or the newest in PATH. Raises MissingTool."""
-    found = process.find_program([asked] if asked else _LLC)
+    """The llc program `asked` for, or that of the newest LLVM in PATH. Raises MissingTool."""
+    names = [asked] if asked else _LLC
+    found = [program for name in names if (program := process.find_program([name]))]
     if not found:
         raise MissingTool(f"there is no {asked or 'llc'} in PATH", hint="install LLVM's tools")
-    return found
+    return max(found, key=_version) if len(found) > 1 else found[0]
+
+
+def _version(program: str) -> int:
+    """The major version of an LLVM program, 0 where it says none."""
+    said = _VERSION.search(process.run([program, "--version"]).text)
+    return int(said[1]) if said is not None else 0
 
 
 def portable(text: str) -> str:

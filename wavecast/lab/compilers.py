@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, WavecastError
+from wavecast.lab.bisect import Bisection, bisectable, bisected
 from wavecast.lab.codegen import installed
 from wavecast.lab.figures import CodeFigures, figures_of
 
@@ -34,19 +36,29 @@ class CompilerComparison:
     device: str
     target: str
     rows: tuple[CompilerRow, ...]
+    bisections: tuple[Bisection, ...] = ()
+    """Triton's core LLVM and each llc, by the figure asked for."""
 
 
-def compared_compilers(launch: Launch, device: Device) -> CompilerComparison:
-    """Compile a launch's LLVM IR with every code generator. Raises CompileError for a kernel
-    without LLVM IR, WavecastError where its own code cannot be read."""
+def compared_compilers(launch: Launch, device: Device, *, figure: str = "") -> CompilerComparison:
+    """Compile a launch's LLVM IR with every code generator; with `figure`, find the passes that
+    make it differ. Raises CompileError for a kernel without LLVM IR, UsageError for an unknown
+    figure, WavecastError where its own code cannot be read."""
     text = launch.code.stages.get("llir")
     if not isinstance(text, str):
         raise CompileError(f"{launch.code.kernel}: it has no LLVM IR")
     own = CompilerRow(PROGRAM, launch.code.compiler, figures_of(launch, device))
     code = launch.code
-    return CompilerComparison(
-        code.kernel, device.id, code.target, (own, *_rows(launch, device, text))
-    )
+    rows = (own, *_rows(launch, device, text))
+    bisections = tuple(_bisections(launch, device, figure)) if figure else ()
+    return CompilerComparison(code.kernel, device.id, code.target, rows, bisections)
+
+
+def _bisections(launch: Launch, device: Device, figure: str) -> Iterator[Bisection]:
+    first, *others = bisectable(device)
+    for other in others:
+        with contextlib.suppress(CompileError):  # an older llc refuses the IR, as its row says
+            yield bisected(launch, device, (first, other), figure)
 
 
 def _rows(launch: Launch, device: Device, text: str) -> Iterator[CompilerRow]:

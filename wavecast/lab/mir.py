@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 _DUMP: Final = re.compile(r"^# \*\*\* IR Dump After (?P<title>.*) \((?P<name>[\w-]+)\) \*\*\*:$")
@@ -48,7 +48,12 @@ class MachineLine:
     @property
     def group(self) -> str:
         """`matrix`, `lds`, `load`, `store`, `spill`, `wait`, `barrier`, or "" for others."""
-        return next((name for name, pattern in _GROUPS if pattern.match(self.opcode)), "")
+        return _group(self.opcode)
+
+
+@cache
+def _group(opcode: str) -> str:
+    return next((name for name, pattern in _GROUPS if pattern.match(opcode)), "")
 
 
 @dataclass(frozen=True)
@@ -212,7 +217,8 @@ def _line(text: str) -> MachineLine:
     source = ""
     if location is not None:
         positions = _POSITION.findall(location["chain"])
-        source = f"{positions[-1][0]}:{positions[-1][1]}" if positions else ""
+        if positions:
+            source = f"{positions[-1][0].rsplit('/', 1)[-1]}:{positions[-1][1]}"
     _, equals, right = plain.partition(" = ")
     opcode = _OPCODE.search(right if equals else plain)
     return MachineLine(plain, opcode["opcode"] if opcode is not None else "", source)

@@ -7,20 +7,23 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
 from wavecast import files
-from wavecast.arch import Device
 from wavecast.compile import ttgir
-from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.errors import CompileError, WavecastError
+from wavecast.compile.codeobject import CodeObject
+from wavecast.errors import WavecastError
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.mir import MachineFunction, MachineLine, functions
+from wavecast.lab.pass_sources import PassSource
+from wavecast.tune.pool import Pool
 
 _MLIR_HEADER: Final = re.compile(r"^// -----// IR Dump Before (?P<title>\w+): (?P<name>[\w-]+)")
 _FILE: Final = Path(__file__).with_name("switches.toml")
+LIMIT: Final = 120.0
+"""Seconds of one compilation, or of reading its code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +103,19 @@ def switches() -> Mapping[str, Switch]:
     return {name: Switch(**row) for name, row in rows}
 
 
-def passes_of(launch: Launch, device: Device, *, without: bool = True) -> PassReport:
-    """The passes of a captured Triton kernel; with `without` also what it is without some of them.
+def passes_of(source: PassSource, *, without: bool = True) -> PassReport:
+    """The passes of a kernel; with `without` also what it is without some of them.
 
-    Raises CompileError where a compiler refuses, and for code that Triton did not compile.
+    Raises CompileError where a compiler refuses.
     """
-    from wavecast.integrations.triton.dumps import machine_dump, mlir_dump
-
+    launch, device = source.launch, source.device
     code = launch.code
-    if code.origin != "triton":
-        raise CompileError(f"{code.kernel}: only kernels of Triton have passes to show")
-    steps = [*_mlir_steps(mlir_dump(code, device))]
-    dump, assembly = machine_dump(code, device, _printing(code.kernel))
+    steps = [*_mlir_steps(source.mlir())]
+    dump, assembly = source.machine(_printing(code.kernel))
     steps += _machine_steps(list(functions(dump)))
     steps.append(_assembly_step(assembly))
     changed = list(_changed(steps))
-    removed = _without(launch, device) if without else ()
+    removed = _without(source, assembly) if without else ()
     return PassReport(
         code.kernel,
         device.id,
@@ -123,18 +123,11 @@ def passes_of(launch: Launch, device: Device, *, without: bool = True) -> PassRe
         code.compiler,
         tuple(changed),
         len(steps) - len(changed),
-        figures_of(with_assembly(launch, assembly, device), device),
+        figures_of(source.launch_of(assembly), device),
         figures_of(launch, device),
         tuple(removed),
         _source(code, changed),
     )
-
-
-def with_assembly(launch: Launch, assembly: str, device: Device) -> Launch:
-    """The launch with other assembly. Raises CompileError where it does not assemble."""
-    from wavecast.integrations.triton.generate import assembled
-
-    return replace(launch, code=assembled(launch.code, assembly, device))
 
 
 def _printing(kernel: str) -> list[str]:
@@ -142,19 +135,37 @@ def _printing(kernel: str) -> list[str]:
     return [f"-print-after={names}", f"-filter-print-funcs={kernel}"]
 
 
-def _without(launch: Launch, device: Device) -> Iterator[WithoutPass]:
-    """The code without each pass that can be switched off, where LLVM compiles it."""
-    from wavecast.integrations.triton.dumps import machine_dump
+def _without(source: PassSource, shown: str) -> Iterator[WithoutPass]:
+    """The code without each pass that can be switched off, where LLVM compiles it. `shown` is the
+    assembly with all passes; equal assembly is read once."""
+    from wavecast.emulate.launch import available_processors
 
-    for name, switch in switches().items():
-        if not switch.without:
-            continue
-        try:
-            _, assembly = machine_dump(launch.code, device, [switch.without])
-            figures = figures_of(with_assembly(launch, assembly, device), device)
-        except WavecastError:
-            continue
-        yield WithoutPass(name, switch.what, figures)
+    options = {name: switch.without for name, switch in switches().items() if switch.without}
+    with Pool(available_processors(), partial(_recompiled, source), limit=LIMIT) as pool:
+        texts = {name: text for name, text in pool.map(iter(options)) if isinstance(text, str)}
+    distinct = dict.fromkeys([shown, *texts.values()])
+    with Pool(available_processors(), partial(_figures, source), limit=LIMIT) as pool:
+        figures = dict(pool.map(iter(distinct)))
+    for name in options:
+        found = figures.get(texts.get(name, ""))
+        if isinstance(found, CodeFigures):
+            yield WithoutPass(name, switches()[name].what, found)
+
+
+def _recompiled(source: PassSource, name: str) -> str | None:
+    """The assembly without a pass, None where LLVM refuses."""
+    try:
+        return source.machine([switches()[name].without])[1]
+    except WavecastError:
+        return None
+
+
+def _figures(source: PassSource, assembly: str) -> CodeFigures | None:
+    """The figures of other assembly of a kernel, None where it cannot be read."""
+    try:
+        return figures_of(source.launch_of(assembly), source.device)
+    except WavecastError:
+        return None
 
 
 # --- MLIR ----------------------------------------------------------------------------------------

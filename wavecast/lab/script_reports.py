@@ -1,7 +1,9 @@
-"""What the laboratory shows of the kernels that a script launches: passes, or code generators."""
+"""What the laboratory shows of the kernels that a script launches, or that a file has: passes, or
+code generators."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +11,10 @@ from typing import Generic, TypeVar
 
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
-from wavecast.errors import UsageError, WavecastError
+from wavecast.errors import NothingAnalysed, UsageError, WavecastError
 from wavecast.integrations.triton import capture_script
 from wavecast.integrations.triton.script import NOT_COMPUTED
+from wavecast.lab.pass_sources import PassSource, sources_of
 from wavecast.pipeline.selection import Selection
 
 Report = TypeVar("Report")
@@ -64,4 +67,41 @@ def reports_of_script(
     return ScriptReports(tuple(reports), (*selection.notes, *notes))
 
 
-__all__ = ["ScriptReports", "reports_of_script"]
+def reports_of_file(
+    path: Path,
+    flags: Sequence[str],
+    selection: Selection,
+    report: Callable[[PassSource], Report],
+    *,
+    kernels: str = "",
+    progress: Callable[[str], None] = lambda _: None,
+) -> ScriptReports[Report]:
+    """Report every kernel of a HIP file or of LLVM IR whose name matches. `flags` are options of
+    the compiler. A kernel for which `report` raises a WavecastError is a note.
+
+    Raises UsageError for an NVIDIA GPU, NothingAnalysed where no kernel matches, and as
+    `sources_of`.
+    """
+    reports: list[Report] = []
+    notes: list[str] = []
+    names: list[str] = []
+    for device in selection.devices:
+        if device.vendor != "amd":
+            raise UsageError(f"{device.name}: only AMD code is shown")
+        for source in sources_of(path, device, tuple(flags)):
+            name = source.launch.code.kernel
+            names.append(name)
+            if not re.search(kernels, name):
+                continue
+            progress(f"{name} on {device.name}")
+            try:
+                reports.append(report(source))
+            except WavecastError as error:
+                notes.append(f"{name} on {device.id}: {error.message}")
+    if not reports and not notes:
+        known = ", ".join(dict.fromkeys(names))
+        raise NothingAnalysed(f"{path.name}: no kernel matches {kernels!r}", hint=f"it has {known}")
+    return ScriptReports(tuple(reports), (*selection.notes, *notes))
+
+
+__all__ = ["ScriptReports", "reports_of_file", "reports_of_script"]

@@ -18,7 +18,8 @@ HIP_FILE: Final = "kernel.hip"
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A chapter. `goals` maps the names of `goals.GOALS` to what they demand."""
+    """A chapter. `goals` maps the names of `goals.GOALS` to what they demand; with several `gpus`
+    its kernels are executed on all of them."""
 
     number: int
     name: str
@@ -26,6 +27,7 @@ class Chapter:
     arch: tuple[str, ...]
     goals: Mapping[str, Any]
     folder: Path
+    gpus: int = 1
 
     @property
     def file(self) -> str:
@@ -84,5 +86,6 @@ def _read(folder: Path) -> Chapter:
     with (folder / "chapter.toml").open("rb") as file:
         values = tomllib.load(file)
     return Chapter(
-        int(number), name, values["title"], tuple(values["arch"]), values["goals"], folder
+        *(int(number), name, values["title"], tuple(values["arch"]), values["goals"], folder),
+        gpus=values.get("gpus", 1),
     )

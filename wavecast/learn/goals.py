@@ -13,8 +13,16 @@ from wavecast.learn.chapter import HIP_FILE, Chapter
 from wavecast.report import units
 from wavecast.servers import verbs
 
-Documents = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""Documents of `explain`: of the start, and of the learner's file."""
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A learner's `file` of a chapter, with the documents of `explain` of its start (`before`) and
+    of the file (`after`)."""
+
+    chapter: Chapter
+    file: Path
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +41,10 @@ def check(chapter: Chapter, file: Path) -> Iterator[Reached]:
     """
     for arch in chapter.arch:
         yield _right(chapter, file, arch)
-    found = explained(chapter, chapter.start), explained(chapter, file)
+    before, after = explained(chapter, chapter.start), explained(chapter, file)
+    attempt = Attempt(chapter, file, before, after)
     for name, wanted in chapter.goals.items():
-        yield from GOALS[name](wanted, found)
+        yield from GOALS[name](wanted, attempt)
 
 
 def explained(chapter: Chapter, file: Path) -> Mapping[str, Any]:
@@ -63,26 +72,37 @@ def _right(chapter: Chapter, file: Path, arch: str) -> Reached:
     goal = f"right on {arch}"
     if vendor(arch) != "amd":
         return Reached(goal, True, "not executed: the emulator executes AMD machine code")
-    common = ["--arch", arch, "--check"]
-    if chapter.file == HIP_FILE:
-        plan = str(chapter.folder / "small.toml")
-        arguments = ["run", str(file), "--args", plan, *common]
-    else:
-        script = str(chapter.folder / "check.py")
-        arguments = ["run", script, *common, "--", str(file), "--small"]
     try:
-        code, output, log = verbs.text(arguments, accepted=range(256))
+        code, output, log = verbs.text(_executing(chapter, file, arch), accepted=range(256))
     except WavecastError as error:
         return Reached(goal, False, str(error))
     if code == 0:
         return Reached(goal, True, "")
     said = [line for line in (*output.splitlines(), *log.splitlines()) if line.strip()]
-    return Reached(goal, False, said[-1] if said else f"exit code {code}")
+    errors = [line for line in said if line.startswith("error[")]
+    return Reached(goal, False, (errors or said[-1:] or [f"exit code {code}"])[0])
 
 
-def _faster(wanted: float | Mapping[str, float], found: Documents) -> Iterator[Reached]:
+def _executing(chapter: Chapter, file: Path, arch: str, *options: str) -> list[str]:
+    """The arguments that execute `file` with checks on small sizes."""
+    common = ["--arch", arch, "--check", *options]
+    if chapter.file == HIP_FILE:
+        return ["run", str(file), "--args", str(chapter.folder / "small.toml"), *common]
+    if chapter.gpus > 1:
+        common += ["--gpus", str(chapter.gpus), "--once"]
+    return ["run", str(chapter.folder / "check.py"), *common, "--", str(file), "--small"]
+
+
+def busiest_link(chapter: Chapter, file: Path, arch: str) -> int:
+    """The most bytes that kernels move from one GPU to another on small sizes."""
+    options = ("--check-format", "json")
+    document = verbs.document(_executing(chapter, file, arch, *options), accepted=(0, 1))
+    return max((one["read"] + one["written"] for one in document["traffic"]), default=0)
+
+
+def _faster(wanted: float | Mapping[str, float], attempt: Attempt) -> Iterator[Reached]:
     """The speedup over the start, one for all targets or one for each."""
-    before, after = map(seconds, found)
+    before, after = map(seconds, (attempt.before, attempt.after))
     for arch, start in before.items():
         now = after.get(arch, float("nan"))
         least = wanted[arch] if isinstance(wanted, Mapping) else wanted
@@ -95,45 +115,45 @@ def _faster(wanted: float | Mapping[str, float], found: Documents) -> Iterator[R
         )
 
 
-def _no_spills(wanted: bool, found: Documents) -> Iterator[Reached]:
+def _no_spills(wanted: bool, attempt: Attempt) -> Iterator[Reached]:
     del wanted
-    for arch, entries in _by_arch(found[1]):
+    for arch, entries in _by_arch(attempt.after):
         spilled = sum(entry["registers"]["spilled"] for entry in entries)
         yield Reached(f"no spills on {arch}", spilled == 0, f"{spilled} registers")
 
 
-def _waves(wanted: int, found: Documents) -> Iterator[Reached]:
-    for arch, entries in _by_arch(found[1]):
+def _waves(wanted: int, attempt: Attempt) -> Iterator[Reached]:
+    for arch, entries in _by_arch(attempt.after):
         least = min(entry["occupancy"]["waves_per_simd"] for entry in entries)
         yield Reached(f"{wanted} waves/SIMD on {arch}", least >= wanted, f"{least}")
 
 
-def _matrix(wanted: bool, found: Documents) -> Iterator[Reached]:
+def _matrix(wanted: bool, attempt: Attempt) -> Iterator[Reached]:
     del wanted
-    for arch, entries in _by_arch(found[1]):
+    for arch, entries in _by_arch(attempt.after):
         used = sum(sum(entry["matrix"]["kinds"].values()) for entry in entries)
         yield Reached(f"matrix instructions on {arch}", used > 0, f"{used}")
 
 
-def _launches(wanted: int, found: Documents) -> Iterator[Reached]:
-    for arch, entries in _by_arch(found[1]):
+def _launches(wanted: int, attempt: Attempt) -> Iterator[Reached]:
+    for arch, entries in _by_arch(attempt.after):
         number = sum(entry["launch"]["count"] for entry in entries)
         yield Reached(f"at most {wanted} launches on {arch}", number <= wanted, f"{number}")
 
 
-def _share(wanted: float, found: Documents) -> Iterator[Reached]:
+def _share(wanted: float, attempt: Attempt) -> Iterator[Reached]:
     """The least time at sustained rates over the predicted one."""
-    for arch, entries in _by_arch(found[1]):
+    for arch, entries in _by_arch(attempt.after):
         floor = sum(
             (entry["roofline"]["sustained_seconds"] or 0.0) * entry["launch"]["count"]
             for entry in entries
         )
-        share = floor / seconds(found[1])[arch]
+        share = floor / seconds(attempt.after)[arch]
         yield Reached(f"{wanted:.0%} of the bound on {arch}", share >= wanted, f"{share:.0%}")
 
 
-def _without(wanted: str, found: Documents) -> Iterator[Reached]:
-    for arch, entries in _by_arch(found[1]):
+def _without(wanted: str, attempt: Attempt) -> Iterator[Reached]:
+    for arch, entries in _by_arch(attempt.after):
         lines = [
             line
             for entry in entries
@@ -145,6 +165,18 @@ def _without(wanted: str, found: Documents) -> Iterator[Reached]:
         yield Reached(f"no finding {wanted} on {arch}", not lines, named)
 
 
+def _link_bytes(wanted: float, attempt: Attempt) -> Iterator[Reached]:
+    """The most bytes over a link, over those of the start."""
+    chapter = attempt.chapter
+    for arch in chapter.arch:
+        start, now = (busiest_link(chapter, one, arch) for one in (chapter.start, attempt.file))
+        yield Reached(
+            f"{wanted:.0%} of the bytes over the busiest link on {arch}",
+            0 < now <= wanted * start,
+            f"{units.size(start)} → {units.size(now)}",
+        )
+
+
 def _by_arch(document: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
     found: dict[str, list[Mapping[str, Any]]] = {}
     for entry in document["kernels"]:
@@ -152,7 +184,7 @@ def _by_arch(document: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, A
     return list(found.items())
 
 
-GOALS: Mapping[str, Callable[[Any, Documents], Iterator[Reached]]] = {
+GOALS: Mapping[str, Callable[[Any, Attempt], Iterator[Reached]]] = {
     "faster": _faster,
     "no-spills": _no_spills,
     "waves": _waves,
@@ -160,5 +192,6 @@ GOALS: Mapping[str, Callable[[Any, Documents], Iterator[Reached]]] = {
     "launches": _launches,
     "share-of-bound": _share,
     "without-finding": _without,
+    "link-bytes": _link_bytes,
 }
 """What `[goals]` of a chapter may demand."""

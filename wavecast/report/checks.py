@@ -11,10 +11,11 @@ from wavecast.documents.check import (
     CheckDocument,
     CheckReportJson,
     InstructionJson,
+    LinkTrafficJson,
     OtherInstructionJson,
 )
 from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
-from wavecast.report import sarif, source
+from wavecast.report import sarif, source, units
 from wavecast.report.locations import call_site
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 from wavecast.version import __version__
@@ -22,6 +23,7 @@ from wavecast.version import __version__
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from wavecast.emulate.check.gpu_memory import LinkTraffic
     from wavecast.isa.instruction import SourceLocation
 
 Format = Literal["text", "json", "sarif", "github"]
@@ -33,8 +35,10 @@ def ordered(reports: Sequence[Report]) -> list[Report]:
     return sorted(reports, key=lambda r: (_ORDER[r.severity], r.kernel, r.target, r.instruction))
 
 
-def render(reports: Sequence[Report], console: Console) -> None:
-    """Every report with its source line, and a line of totals."""
+def render(
+    reports: Sequence[Report], console: Console, traffic: Sequence[LinkTraffic] = ()
+) -> None:
+    """Every report with its source line, a line of totals, and what links carried."""
     from rich.text import Text
 
     for report in ordered(reports):
@@ -56,6 +60,18 @@ def render(reports: Sequence[Report], console: Console) -> None:
         text.append(f"\n  {report.explanation}\n", style="dim")
         console.print(text, soft_wrap=True)
     console.print(totals(reports))
+    if traffic:
+        _render_traffic(traffic, console)
+
+
+def _render_traffic(traffic: Sequence[LinkTraffic], console: Console) -> None:
+    """What kernels moved between GPUs in all, and over the link that carried most."""
+    read, written = (sum(getattr(one, name) for one in traffic) for name in ("read", "written"))
+    most = traffic[0]
+    console.print(
+        f"between GPUs: {units.size(read)} loaded, {units.size(written)} stored; the most over a "
+        f"link is {units.size(most.bytes)}, from GPU {most.source} to GPU {most.target}"
+    )
 
 
 def totals(reports: Sequence[Report]) -> str:
@@ -70,15 +86,16 @@ def totals(reports: Sequence[Report]) -> str:
     return "check: " + ", ".join(counts)
 
 
-def document(reports: Sequence[Report]) -> dict[str, Any]:
+def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
     """The reports as plain dicts, schema `wavecast.check/1`."""
     found = [_entry(report) for report in ordered(reports)]
-    return base.values(CheckDocument(wavecast=__version__, reports=found))
+    between = [LinkTrafficJson.of(one) for one in traffic]
+    return base.values(CheckDocument(wavecast=__version__, reports=found, traffic=between))
 
 
-def dumps(reports: Sequence[Report]) -> str:
+def dumps(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> str:
     """The document as JSON text."""
-    return base.dumps(document(reports), indent=2)
+    return base.dumps(document(reports, traffic), indent=2)
 
 
 def _entry(report: Report) -> CheckReportJson:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from wavecast.documents.lab import CompilerComparisonJson, CompilerRowJson, LabCompilersDocument
+from wavecast.documents.lab import (
+    BisectedPassJson,
+    BisectionJson,
+    CompilerComparisonJson,
+    CompilerRowJson,
+    LabCompilersDocument,
+)
 from wavecast.report import units
 from wavecast.report.lab import figures_document
 from wavecast.report.terminal_tables import plain_table
@@ -15,10 +21,11 @@ from wavecast.report.terminal_text import heading, safe
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console, RenderableType
 
+    from wavecast.lab.bisect import Bisection
     from wavecast.lab.compilers import CompilerComparison, CompilerRow
 
 
@@ -27,7 +34,26 @@ def document(found: Sequence[CompilerComparison], notes: Sequence[str]) -> LabCo
     return LabCompilersDocument(
         __version__,
         list(notes),
-        [CompilerComparisonJson.of(one, rows=[_row(row) for row in one.rows]) for one in found],
+        [_comparison(one) for one in found],
+    )
+
+
+def _comparison(one: CompilerComparison) -> CompilerComparisonJson:
+    return CompilerComparisonJson.of(
+        one,
+        rows=[_row(row) for row in one.rows],
+        bisections=[_bisection(each) for each in one.bisections],
+    )
+
+
+def _bisection(one: Bisection) -> BisectionJson:
+    return BisectionJson(
+        figure=one.figure,
+        first=one.first.compiler,
+        second=one.second.compiler,
+        values=[one.first.values[-1], one.second.values[-1]],
+        most=one.most.name if one.most is not None else "",
+        passes=[BisectedPassJson.of(each) for each in (one.always, *one.passes)],
     )
 
 
@@ -43,6 +69,39 @@ def render(found: Sequence[CompilerComparison], notes: Sequence[str], console: C
     for one in found:
         console.print(heading(f"{safe(one.kernel)} on {one.device}", "one LLVM IR"))
         console.print(Padding(_table(one), (0, 0, 0, 2)))
+        for bisection in one.bisections:
+            _render_bisection(bisection, console)
+
+
+def _render_bisection(one: Bisection, console: Console) -> None:
+    """The passes that change the figure differently, and the one that does so most."""
+    most = f"most by {one.most.name}" if one.most is not None else "the same"
+    title = f"{one.figure} of {one.first.compiler} and {one.second.compiler}"
+    console.print(heading(safe(title), safe(most)))
+    table = plain_table(
+        ("pass", False), (safe(one.first.compiler), True), (safe(one.second.compiler), True),
+        ("apart", True),
+    )  # fmt: skip
+    write = units.seconds if one.figure == "seconds" else _figure
+    for each in (one.always, *one.passes):
+        signs = each is not one.always
+        row = (_signed(value, write, signs=signs) for value in (each.first, each.second))
+        table.add_row(safe(each.name), *row, _signed(each.apart, write))
+    ends = (one.first.values[-1], one.second.values[-1])
+    table.add_row("(all passes)", *(_signed(value, write, signs=False) for value in ends), "")
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.4g}" if value % 1 else units.count(value)
+
+
+def _signed(value: float | None, write: Callable[[float], str], *, signs: bool = True) -> str:
+    if value is None:
+        return "–"
+    if not signs:
+        return write(value)
+    return write(0) if not value else f"{'+' if value > 0 else '-'}{write(abs(value))}"
 
 
 def _table(comparison: CompilerComparison) -> RenderableType:

@@ -18,7 +18,7 @@ _STYLES = {"operands": "yellow", "changed": "yellow", "gone": "red", "new": "gre
 _DIRECTIONS = {"good": "green", "bad": "red", "": "dim"}
 
 
-def render(found: Diff, console: Console, *, rows: int) -> None:
+def render(found: Diff, console: Console, *, rows: int = 40) -> None:
     """Every kernel and device: what changed and where; at most `rows` lines of assembly each."""
     console.print(f"before: [bold]{escape(found.before)}[/]", highlight=False)
     console.print(f"after:  [bold]{escape(found.after)}[/]", highlight=False)

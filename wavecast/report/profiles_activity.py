@@ -11,8 +11,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from wavecast.bench.profiles.annotations import annotated_time
-from wavecast.bench.profiles.kernel_names import short
+from wavecast.bench.profiles.kernel_names import functor, short
 from wavecast.bench.profiles.launching import queue_lengths
+from wavecast.bench.profiles.memory import memory_use
 from wavecast.bench.profiles.sequences import kernel_sequences
 from wavecast.bench.profiles.traffic import collective_traffic, copy_traffic
 from wavecast.documents.profile import (
@@ -20,6 +21,7 @@ from wavecast.documents.profile import (
     CollectiveTrafficJson,
     CopyTrafficJson,
     KernelSequenceJson,
+    MemoryUseJson,
     QueueLengthJson,
 )
 from wavecast.report import units
@@ -38,10 +40,10 @@ _SEQUENCES: Final = 5
 
 def sections(profile: Profile, rows: int) -> Iterator[RenderableType]:
     """The tables of what the file has."""
-    heads = ("time", "copy_entries", "bytes", "bandwidth")
+    heads = ("time", "copies", "bytes", "bandwidth")
     found = copy_traffic(profile)
     yield from _section(
-        "copy_entries",
+        "copies and fills",
         (heads, "copy"),
         [
             (
@@ -125,7 +127,7 @@ def _section(
 
 def sequence_text(profile: Profile, found: KernelSequence) -> str:
     """Short names of the kernels; a name that repeats is written once with its number."""
-    names = [short(profile.kernels[number].name) for number in found.kernels]
+    names = [_brief(profile.kernels[number].name) for number in found.kernels]
     parts: list[list[str]] = []
     for name in names:
         if parts and parts[-1][0] == name:
@@ -133,6 +135,10 @@ def sequence_text(profile: Profile, found: KernelSequence) -> str:
         else:
             parts.append([name])
     return " → ".join(part[0] + (f" x {len(part)}" if len(part) > 1 else "") for part in parts)
+
+
+def _brief(name: str) -> str:
+    return functor(name) or short(name).removeprefix("at::native::")
 
 
 def queue_text(found: Sequence[QueueLength]) -> str:
@@ -149,6 +155,23 @@ def queue_text(found: Sequence[QueueLength]) -> str:
 def queue_entries(profile: Profile, device: int) -> list[QueueLengthJson]:
     """Queues of a device for JSON."""
     return [QueueLengthJson.of(one) for one in queue_lengths(profile, device)]
+
+
+def memory_text(found: MemoryUseJson) -> str:
+    """What tensors have at most, where, and at the ends."""
+    where = ", ".join(filter(None, (found.operator, found.module)))
+    return (
+        f"memory of PyTorch's device {found.device}: tensors have at most {units.size(found.peak)}"
+        + (f" (in {safe(where)})" if where else "")
+        + f", {units.size(found.first)} at first and {units.size(found.last)} at last; "
+        f"{units.size(found.reserved)} reserved; {found.allocations:,} allocations of "
+        f"{units.size(found.allocated)}"
+    )
+
+
+def memory_entries(profile: Profile) -> list[MemoryUseJson]:
+    """Memory of devices for JSON."""
+    return [MemoryUseJson.of(one, time=one.time * _NANO) for one in memory_use(profile)]
 
 
 def copy_entries(profile: Profile) -> list[CopyTrafficJson]:
@@ -207,6 +230,8 @@ __all__ = [
     "annotation_entries",
     "collective_entries",
     "copy_entries",
+    "memory_entries",
+    "memory_text",
     "queue_entries",
     "queue_text",
     "sections",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from markupsafe import Markup
 
+from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.kernel_forms import form
-from wavecast.bench.profiles.kernel_names import recognise, short
+from wavecast.bench.profiles.kernel_names import recognise, shown
+from wavecast.bench.profiles.launching import launch_costs
 from wavecast.bench.profiles.summary import variations
 from wavecast.compile.names import readable
 from wavecast.report import (
@@ -48,7 +50,7 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             version=__version__,
             units=units,
             plot=profiles_plot,
-            short=short,
+            shown=shown,
             form=form,
             activity=profiles_activity,
             code=profiles_code,
@@ -57,6 +59,8 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             summary_of=findings_of,
             recognise=recognise,
             variations=variations,
+            critical_path=critical_path,
+            launch_costs=launch_costs,
             rows=_ROWS,
             left_out=[one["left_out"] for one in data],
             style=Markup(html.asset("style.css") + html.asset("profile.css")),  # our own files
@@ -70,18 +74,18 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
 def _data(answer: ProfileAnswer) -> dict[str, Any]:
     """The timelines of a profile: names, and columns of slices in nanoseconds from the start."""
     profile, colour = answer.profile, profiles_plot.colours(answer)
-    names = [short(kernel.name) for kernel in profile.kernels.values]
+    names = [shown(kernel.name) for kernel in profile.kernels.values]
     styles = [colour[recognise(kernel.name).category] for kernel in profile.kernels.values]
     names += profile.copy_names.values
     styles += [colour["copy"]] * len(profile.copy_names)
-    shown = [("measured", answer.timeline)]
-    shown += [(_title(moved), moved.after) for moved in answer.moved]
-    slices = [_slices(answer, timeline) for _, timeline in shown]
+    timelines = [("measured", answer.timeline)]
+    timelines += [(_title(moved), moved.after) for moved in answer.moved]
+    slices = [_slices(answer, timeline) for _, timeline in timelines]
     return {
         "names": names,
         "colours": styles,
         "timelines": [
-            {"title": title, **found} for (title, _), found in zip(shown, slices, strict=True)
+            {"title": title, **found} for (title, _), found in zip(timelines, slices, strict=True)
         ],
         "left_out": max(found["left_out"] for found in slices),
     }

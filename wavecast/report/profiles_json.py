@@ -120,6 +120,7 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
             for number in summary.by_kernel
         ],
         copies=profiles_activity.copy_entries(profile),
+        memory=profiles_activity.memory_entries(profile),
         collectives=profiles_activity.collective_entries(profile),
         annotations=profiles_activity.annotation_entries(profile),
         sequences=profiles_activity.sequence_entries(profile),

@@ -1,5 +1,6 @@
 """Profiles as a Chrome trace-event file, which Perfetto shows: the measured timeline, and below it
-the run on other chips or with changes, from the same start."""
+the run on other chips or with changes, from the same start. Queues of launches and memory are
+counters."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from wavecast.bench.profiles.kernel_names import recognise, short
+import numpy as np
+from numpy.typing import NDArray
+
+from wavecast.bench.profiles.kernel_names import recognise, shown
+from wavecast.bench.profiles.launching import queue_changes
+from wavecast.bench.profiles.memory import outline
 from wavecast.bench.profiles.profile import NONE
 from wavecast.report.perfetto import complete, named
 from wavecast.version import __version__
@@ -19,6 +25,8 @@ if TYPE_CHECKING:
 
 _MOST_EVENTS: Final = 500_000
 """Slices a file may have; Perfetto becomes slow with more."""
+_MOST_SAMPLES: Final = 10_000
+"""Samples of a counter: more cannot be told apart on a screen."""
 
 
 def dumps(answers: Sequence[ProfileAnswer]) -> str:
@@ -33,6 +41,8 @@ def dumps(answers: Sequence[ProfileAnswer]) -> str:
             process += 1
             name = f"{answer.path.name}: {title}"
             complete_ &= _activities(answer, timeline, moved, process, name, events)
+            if moved is None:
+                _counters(answer, process, events)
         process += 1
         complete_ &= _host(answer, process, events)
     document = {
@@ -81,7 +91,7 @@ def _activities(
         category = recognise(name).category if kernel else "copy"
         start, end = int(timeline.starts[number]), int(timeline.ends[number])
         event = complete(
-            short(name), category, process, tracks[key], (start - origin) / 1e3, (end - start) / 1e3
+            shown(name), category, process, tracks[key], (start - origin) / 1e3, (end - start) / 1e3
         )
         about: dict[str, Any] = {}
         if table.op[at] != NONE:
@@ -90,6 +100,31 @@ def _activities(
             about["time there / measured"] = round(ratios[rows[at]], 3)
         events.append({**event, "args": about})
     return True
+
+
+def _counters(answer: ProfileAnswer, process: int, events: list[dict[str, Any]]) -> None:
+    """Launches in the queues of streams, and the memory of tensors, over time."""
+    profile, origin = answer.profile, answer.origin
+    for device in sorted({*profile.launches.device}):
+        for stream, times, lengths in queue_changes(profile, device):
+            name = f"launches queued, device {device} stream {stream}"
+            at = _sampled(len(times))
+            for time, length in zip(times[at].tolist(), lengths[at].tolist(), strict=True):
+                events.append(_counter(name, process, time - origin, {"launches": length}))
+    for device, samples in sorted(profile.memory.items()):
+        name = f"memory of device {device}"
+        for time, allocated, reserved in outline(samples, _MOST_SAMPLES):
+            value = {"allocated": allocated, "reserved": reserved - allocated}
+            events.append(_counter(name, process, time - origin, value))
+
+
+def _sampled(number: int) -> NDArray[np.int64]:
+    """At most `_MOST_SAMPLES` of so many samples, evenly."""
+    return np.unique(np.linspace(0, number - 1, min(number, _MOST_SAMPLES)).astype(np.int64))
+
+
+def _counter(name: str, process: int, time: int, values: dict[str, int]) -> dict[str, Any]:
+    return {"ph": "C", "name": name, "pid": process, "ts": time / 1e3, "args": values}
 
 
 def _host(answer: ProfileAnswer, process: int, events: list[dict[str, Any]]) -> bool:

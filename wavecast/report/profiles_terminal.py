@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from wavecast.bench.profiles.counters import by_kernel, known_figures
 from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
-from wavecast.bench.profiles.kernel_names import short
+from wavecast.bench.profiles.kernel_names import shown
 from wavecast.bench.profiles.launching import launch_costs, queue_lengths
 from wavecast.bench.profiles.ranks import skew
 from wavecast.bench.profiles.summary import variations
@@ -28,15 +28,16 @@ from wavecast.wording import count
 
 if TYPE_CHECKING:
     from wavecast.bench.profiles.answer import ProfileAnswer
-    from wavecast.bench.profiles.critical import CriticalPath
     from wavecast.bench.profiles.elsewhere import MovedProfile
     from wavecast.bench.profiles.findings import ProfileFinding
-    from wavecast.bench.profiles.predicted import PredictedProfile
+    from wavecast.bench.profiles.predicted import OperatorTime, PredictedProfile
     from wavecast.bench.profiles.summary import DeviceSummary, TimeShare
 
 _NANO: Final = 1e-9
 _WIDE: Final = 100
 """Columns of a terminal below which intervals and limiters of operators are left out."""
+_WIDEST: Final = 130
+"""Columns from which operators have their useful FLOPs and least bytes by time."""
 _UNKNOWN: Final = "(not known)"
 
 
@@ -63,7 +64,8 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     )
     for device in summary.devices:
         _device(answer, device, console)
-        _critical(critical_path(profile, device.device), console)
+    for used in profiles_activity.memory_entries(profile):
+        console.print(Padding(Text(profiles_activity.memory_text(used)), (0, 0, 0, 4)))
     total = max(1, summary.kernel_time)
     _section(console, "by category", summary.by_category, total, rows)
     _section(console, "by library", summary.by_library, total, rows)
@@ -103,28 +105,30 @@ def _device(answer: ProfileAnswer, device: DeviceSummary, console: Console) -> N
     )
     for cause, time in sorted(device.idle.items(), key=lambda item: -item[1]):
         text.append(f"\n    idle {time / span:6.1%}  {units.seconds(time * _NANO):>8}  {cause}")
+    console.print(text)
+    for line in _facts(answer, device):
+        console.print(Padding(Text(line), (0, 0, 0, 4)))
+
+
+def _facts(answer: ProfileAnswer, device: DeviceSummary) -> Iterator[str]:
     if device.collectives:
-        text.append(
-            f"\n    collectives {device.collectives / span:.1%}, of which "
+        yield (
+            f"collectives {device.collectives / max(1, device.span):.1%}, of which "
             f"{device.exposed / max(1, device.collectives):.0%} with nothing else running"
         )
     costs = launch_costs(answer.profile, device.device)
     if costs:
-        text.append(
-            f"\n    launches take the host {units.seconds(costs.call * _NANO)}, kernels start "
+        yield (
+            f"launches take the host {units.seconds(costs.call * _NANO)}, kernels start "
             f"{units.seconds(costs.delay * _NANO)} after (medians); {costs.short:,} of "
             f"{count(costs.launches, 'kernel')} no longer than their launch"
         )
     queued = profiles_activity.queue_text(queue_lengths(answer.profile, device.device))
     if queued:
-        text.append(f"\n    {queued}")
-    console.print(text)
-
-
-def _critical(found: CriticalPath, console: Console) -> None:
-    whole = max(1, found.length)
-    parts = ", ".join(f"{name} {time / whole:.1%}" for name, time in found.parts.items() if time)
-    console.print(Text(f"    critical path: {parts}"))
+        yield queued
+    path = critical_path(answer.profile, device.device)
+    parts = (f"{name} {time / max(1, path.length):.1%}" for name, time in path.parts.items())
+    yield f"critical path: {', '.join(parts)}"
 
 
 def _findings(found: Sequence[ProfileFinding], console: Console, rows: int) -> None:
@@ -197,7 +201,7 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
             f"{share.count:,}",
             f"{blocks:,}" if blocks else units.UNKNOWN,
             str(kernel.registers) if kernel.registers else units.UNKNOWN,
-            with_form(short(kernel.name), form(kernel.name).text),
+            with_form(shown(kernel.name), form(kernel.name).text),
         )
     _kernel_rest(table, list(summary.by_kernel.values())[rows:], total, 4 if varied else 2)
     console.print()
@@ -213,13 +217,13 @@ def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
         return
     console.print(Text("\n  counters of all launches", "bold"))
     for number, figures in list(counted.items())[:rows]:
-        console.print(Text(f"  {safe(shortened(short(profile.kernels[number].name), 100))}"))
-        shown = (
+        console.print(Text(f"  {safe(shortened(shown(profile.kernels[number].name), 100))}"))
+        cells = (
             f"{one.name} {profiles_code.figure_text(one.unit, figures[one.name])}"
             for one in known_figures()
             if one.name in figures
         )
-        console.print(Padding(Text(", ".join(shown), "dim"), (0, 0, 0, 4)))
+        console.print(Padding(Text(", ".join(cells), "dim"), (0, 0, 0, 4)))
 
 
 def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int, times: int) -> None:
@@ -233,13 +237,14 @@ def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int, times: int
 
 
 def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None:
-    wide = console.width >= _WIDE
+    wide, widest = console.width >= _WIDE, console.width >= _WIDEST
     table = columns(
         ("  measured", "right"),
         ("predicted", "right"),
         ("ratio", "right"),
         *((("80 % interval", "right"),) if wide else ()),
         ("calls", "right"),
+        *((("FLOP/s", "right"), ("B/s", "right")) if widest else ()),
         *((("limited by", "left"),) if wide else ()),
         ("operator", "left"),
     )
@@ -258,6 +263,7 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
             else "–",
             *((interval,) if wide else ()),
             f"{one.count:,}",
+            *((_rate(one.flops, one), _rate(one.bytes, one)) if widest else ()),
             *((safe(one.limiter),) if wide else ()),
             name,
         )
@@ -271,6 +277,11 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
     if math.isfinite(predicted.median_error):
         line += f"; median error of an operator {predicted.median_error:.0%}"
     console.print(Text(line, style="dim"))
+
+
+def _rate(amount: float, one: OperatorTime) -> str:
+    """Useful FLOPs or least bytes over the measured time."""
+    return units.si(amount / one.measured) if amount and one.measured else "–"
 
 
 def _moved(moved: MovedProfile, console: Console, rows: int) -> None:

@@ -85,6 +85,15 @@ def page(title: str, render: Callable[[Console], object]) -> str:
     )
 
 
+def fragment(render: Callable[[Console], object]) -> str:
+    """A part of a page for notebooks with what `render` prints, without script."""
+    console = RecordingConsole()
+    render(console)
+    style = Markup(html.asset("fragment.css"))  # our own file
+    body = Markup("\n").join(_elements(console.printed, console))
+    return Markup('<div class="wavecast">\n<style>{}</style>\n{}\n</div>').format(style, body)
+
+
 def _elements(objects: Iterable[Any], console: Console) -> Iterable[Markup]:
     for one in objects:
         found = _element(one, console)
@@ -235,4 +244,4 @@ def value_of(text: str) -> float | None:
     return number * _UNITS.get(unit, 1.0)
 
 
-__all__ = ["RecordingConsole", "page", "value_of"]
+__all__ = ["RecordingConsole", "fragment", "page", "value_of"]

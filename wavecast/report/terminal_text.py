@@ -39,7 +39,7 @@ class UnpaddedFile:
         return getattr(self._file, name)
 
 
-def plain(render: Callable[[Console], None], width: int = 100) -> str:
+def plain(render: Callable[[Console], object], width: int = 100) -> str:
     """What a report prints, without colours and padding."""
     out = StringIO()
     render(Console(file=out, width=width))

@@ -23,7 +23,13 @@ from wavecast.bench.profiles.reading import read
 from wavecast.bench.profiles.sequences import KernelSequence, kernel_sequences
 from wavecast.bench.profiles.summary import KernelVariation, variations
 from wavecast.bench.profiles.traffic import CollectiveTraffic, collective_traffic, copy_traffic
-from wavecast.report import profiles_activity, profiles_html, profiles_json, profiles_terminal
+from wavecast.report import (
+    profiles_activity,
+    profiles_html,
+    profiles_json,
+    profiles_perfetto,
+    profiles_terminal,
+)
 from wavecast.report.terminal_text import plain
 
 
@@ -218,6 +224,7 @@ def test_reports_have_them(tmp_path: Path) -> None:
     answers = profiles(_trace(tmp_path / "t.json", events))
     text = plain(lambda console: profiles_terminal.render(answers, console), 100)
     for part in ("2 GB/s  HtoD", "350 MB/s", "allreduce, 8 ranks", "<b>step</b>", "kernel x 2",
+                 "copies and fills", "critical path: ",
                  "stream 0: 1.0 launches are queued"):  # fmt: skip
         assert part in text, part
     (rank,) = profiles_json.document(answers)["ranks"]
@@ -227,6 +234,9 @@ def test_reports_have_them(tmp_path: Path) -> None:
     assert rank["sequences"][0]["kernels"] == [0, 0]
     assert rank["kernels"][0]["shortest"] == rank["kernels"][0]["longest"] == pytest.approx(1e-5)
     assert rank["devices"][0]["queues"][0]["launches"] == 1
+    events = json.loads(profiles_perfetto.dumps(answers))["traceEvents"]
+    queued = [(one["ts"], one["args"]["launches"]) for one in events if one["ph"] == "C"]
+    assert queued == [(0, 1), (8, 0)]
     page = profiles_html.render(answers)
     assert "&lt;b&gt;step&lt;/b&gt;" in page
     assert "<b>step</b>" not in page

@@ -143,7 +143,7 @@ def test_nsight_compute(tmp_path: Path, row: str, notes: int) -> None:
     "text",
     [
         f'"{"n" * 140_000}","Kernel Name","Metric Name"\n',
-        gzip.compress(f"{NCU}\n".encode() * 9000)[:60],
+        gzip.compress(f"{NCU}\n".encode() * 9000, mtime=0)[:60],
         '"ID","Kernel Name","Metric Name"\n"0","k","Duration"\n',
     ],
 )

@@ -57,6 +57,27 @@ def test_counters_of_a_dispatch_are_one_launch_and_instances_are_added(tmp_path:
     assert list(profile.launches.duration) == [20, 5]
     assert profile.counters == {0: {"TCC_HIT": 7.0}, 1: {"TCC_HIT": 1.0}}
     assert profile.kernels[0].blocks == (4, 1, 1)
+    assert profile.notes == []
+
+
+def test_passes_of_a_dispatch_for_other_counters_are_averaged(tmp_path: Path) -> None:
+    header = (
+        "GPU_ID,Dispatch_ID,Grid_Size,Workgroup_Size,Kernel_Name,Start_Timestamp,End_Timestamp,"
+        "Counter_Name,Counter_Value"
+    )
+    text = f"""{header}
+2,1,1024,256,k,100,130,A,3.0
+2,2,1024,256,k,140,145,A,1.0
+2,1,1024,256,k,900,910,B,4.0
+2,1,1024,256,k,900,910,C,4.0
+2,1,1024,256,k,500,550,D,4.0
+2,1,1024,256,k,5e9,7e9,E,4.0
+"""
+    profile = read(_file(tmp_path, text))
+    assert list(profile.launches.duration) == [30, 5]  # the mean of 30, 10 and 50
+    assert list(profile.launches.start) == [100, 140]
+    assert profile.counters[0] == {"A": 3.0, "B": 4.0, "C": 4.0, "D": 4.0, "E": 4.0}
+    assert profile.notes == ["1 dispatch ran up to 3 times for all counters: their times are means"]
 
 
 def test_json_of_rocprofv3_names_kernels_by_their_symbols(tmp_path: Path) -> None:

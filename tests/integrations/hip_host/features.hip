@@ -330,6 +330,7 @@ static int devices() {
     OK(hipGetDeviceProperties(&properties, 0));
     OK(hipDeviceGetAttribute(&value, hipDeviceAttributeMultiprocessorCount, 0));
     NEED(value == properties.multiProcessorCount);
+    NEED(warpSize == properties.warpSize);
     NEED(hipSetDevice(count) == hipErrorInvalidDevice);
     printf("%d of %s: %s, %d CUs, wave %d, %zu bytes\n", count, properties.gcnArchName,
            properties.name, value, properties.warpSize, properties.totalGlobalMem);

@@ -59,6 +59,16 @@ def test_code_of_other_compilers_is_read_from_the_program(
     assert (code, err) == (0, ""), out
 
 
+@pytest.mark.parametrize("name", ["hipcub"])
+def test_parallel_algorithms_do_what_those_of_the_host_do(
+    program: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    made = tmp_path / name
+    hip_programs.build(SOURCE.with_name(f"{name}.hip"), "gfx942", made)
+    code, out, err = ran(made, capfd, "")
+    assert (code, out, err) == (0, "", "")
+
+
 def test_properties_are_those_of_the_gpu(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ran(program, capfd, "devices", "--gpus", "2")
     assert code == 0, out

@@ -19,7 +19,7 @@ from wavecast.bench.profiles.findings import ProfileFinding, findings
 from wavecast.bench.profiles.kernel_forms import target as kernel_target
 from wavecast.bench.profiles.nesting import adopt
 from wavecast.bench.profiles.predicted import PredictedProfile, predict
-from wavecast.bench.profiles.profile import Profile
+from wavecast.bench.profiles.profile import Profile, ProfiledDevice
 from wavecast.bench.profiles.reading import read_ranks
 from wavecast.bench.profiles.replay import ProfileTimeline, measured
 from wavecast.bench.profiles.summary import ProfileSummary, summarise
@@ -173,8 +173,23 @@ def _chips(profile: Profile, chip: str) -> tuple[dict[int, str], list[str]]:
             names = ", ".join(candidates)
             notes.append(f"device {device} is one of {names}: --device names it")
         else:
-            notes.append(f"the file does not name the chip of device {device}: use --device")
+            notes.append(_unknown_chip(device, given))
     return known, notes
+
+
+def _unknown_chip(device: int, given: ProfiledDevice | None) -> str:
+    """What the file says of a device that is none of the chips."""
+    about = [f"{given.units:,} compute units or SMs"] if given and given.units else []
+    if given and given.memory_bytes:
+        about.append(f"{given.memory_bytes / 1e9:.0f} GB")
+    name = (given.name or given.target) if given else ""
+    if not name and not about:
+        return f"the file does not name the chip of device {device}: use --device"
+    described = " with ".join(filter(None, (name, " and ".join(about))))
+    return (
+        f"device {device}, {described}, is none of the chips that Wavecast has facts of: "
+        "no predictions; --device names the closest"
+    )
 
 
 def _predicted(

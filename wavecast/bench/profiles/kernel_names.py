@@ -12,6 +12,17 @@ from typing import Final
 OTHER: Final = "other"
 _TENSILE: Final = re.compile(r".*?Cijk_.*?_MT\d+x\d+x\d+")
 _LENGTH: Final = re.compile(r"(?<!Li)[1-9]\d*(?=[A-Za-z_])")
+_ANONYMOUS: Final = "(anonymous namespace)::"
+_GENERIC: Final = re.compile(
+    r"at::native::(\w*elementwise_kernel\w*|reduce_kernel|multi_tensor_apply_kernel)$"
+)
+_FUNCTOR: Final = re.compile(r"\b([A-Za-z_]\w*)(?=[<(,>)]|::operator)")
+_WRAPPERS: Final = re.compile(
+    r"gpu_kernel_impl(_nocast)?|opmath_\w+|[AB]?(Unary|Binary)Functor|ReduceOp|func_wrapper_t"
+    r"|\w*Metadata|TensorIterator(Base)?|OpaqueType|[Aa]rray|std|c10|at|lambda|operator|const"
+    r"|float|double|bool|int|long|char|short|unsigned|void|signed|BFloat16|Half|complex|Float8\w+"
+)
+"""Names in the template arguments of PyTorch's kernels that do not say what they compute."""
 _MOST_PARTS: Final = 3
 """Identifiers of a mangled name that are shown: more are template arguments of arguments."""
 
@@ -43,7 +54,7 @@ def short(name: str) -> str:
     if name.startswith("_Z"):
         return "::".join(_mangled(name)) or name
     plain, depth = [], 0
-    text = name.replace("(anonymous namespace)::", "").removeprefix("void ")
+    text = name.replace(_ANONYMOUS, "").removeprefix("void ")
     for character in text:
         if character == "<":
             depth += 1
@@ -54,6 +65,37 @@ def short(name: str) -> str:
         elif not depth:
             plain.append(character)
     return "".join(plain).strip() or name
+
+
+@cache
+def functor(name: str) -> str:
+    """What one of PyTorch's generic kernels computes (`MulFunctor`), by its template arguments;
+    empty for other kernels."""
+    text = name.replace(_ANONYMOUS, "")
+    start = text.find("<")
+    if start < 0 or not _GENERIC.search(text[:start]):
+        return ""
+    for found in _FUNCTOR.finditer(text, start, _closing(text, start)):
+        if not _WRAPPERS.fullmatch(found[1]):
+            return found[1]
+    return ""
+
+
+def _closing(name: str, start: int) -> int:
+    """Where the template arguments that begin at `start` end."""
+    depth = 0
+    for at in range(start, len(name)):
+        depth += (name[at] == "<") - (name[at] == ">" and name[at - 1] != "-")
+        if not depth:
+            return at + 1
+    return len(name)
+
+
+@cache
+def shown(name: str) -> str:
+    """The short name, with the functor where kernels differ in it alone."""
+    found = functor(name)
+    return f"{short(name)}<{found}>" if found else short(name)
 
 
 def _mangled(name: str) -> list[str]:
@@ -84,4 +126,4 @@ def _rules() -> tuple[tuple[re.Pattern[str], KernelName], ...]:
     )
 
 
-__all__ = ["OTHER", "KernelName", "categories", "recognise", "short"]
+__all__ = ["OTHER", "KernelName", "categories", "functor", "recognise", "short", "shown"]

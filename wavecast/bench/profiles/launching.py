@@ -3,6 +3,7 @@ shorter than the call that launched them; and the launches that wait in a queue.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +62,16 @@ class QueueLength:
 
 def queue_lengths(profile: Profile, device: int) -> list[QueueLength]:
     """Of every stream of a device that has launches with calls in the file, by number."""
+    return [
+        _queue(stream, times, lengths) for stream, times, lengths in queue_changes(profile, device)
+    ]
+
+
+def queue_changes(
+    profile: Profile, device: int
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    """(stream, times in nanoseconds, length of the queue from each time on) of every stream of a
+    device that has launches with calls in the file."""
     launches, calls = profile.launches, profile.calls
     given, first = np.unique(np.asarray(calls.correlation, dtype=np.int64), return_index=True)
     called = np.asarray(calls.start, dtype=np.int64)[first]
@@ -69,26 +80,23 @@ def queue_lengths(profile: Profile, device: int) -> list[QueueLength]:
     start = np.asarray(launches.start, dtype=np.int64)
     mine = np.asarray(launches.device, dtype=np.int64) == device
     mine &= (correlation != NONE) & np.isin(correlation, given)
-    found = []
     for number in np.unique(stream[mine]).tolist():
         rows = np.flatnonzero(mine & (stream == number))
         rows = rows[np.argsort(start[rows], kind="stable")]
         keys, index = np.unique(correlation[rows], return_index=True)
         starts, begins = start[rows[index]], called[np.searchsorted(given, keys)]
-        found.append(_queue(number, begins, np.maximum(starts, begins)))
-    return found
+        times = np.concatenate([begins, np.maximum(starts, begins)])
+        changes = np.repeat(np.array([1, -1]), len(begins))
+        order = np.lexsort((changes, times))
+        yield number, times[order], np.cumsum(changes[order])
 
 
-def _queue(stream: int, begins: NDArray[np.int64], starts: NDArray[np.int64]) -> QueueLength:
-    times = np.concatenate([begins, starts])
-    changes = np.repeat(np.array([1, -1]), len(begins))
-    order = np.lexsort((changes, times))
-    times, length = times[order], np.cumsum(changes[order])
+def _queue(stream: int, times: NDArray[np.int64], length: NDArray[np.int64]) -> QueueLength:
     spans = np.diff(times)
     whole = int(times[-1] - times[0])
     mean = float((spans * length[:-1]).sum() / whole) if whole else 0.0
     empty = float(spans[length[:-1] == 0].sum() / whole) if whole else 0.0
-    return QueueLength(stream, len(begins), mean, int(length.max()), empty)
+    return QueueLength(stream, len(times) // 2, mean, int(length.max()), empty)
 
 
-__all__ = ["LaunchCosts", "QueueLength", "launch_costs", "queue_lengths"]
+__all__ = ["LaunchCosts", "QueueLength", "launch_costs", "queue_changes", "queue_lengths"]

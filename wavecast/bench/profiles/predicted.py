@@ -22,7 +22,7 @@ from wavecast.arch.device import Device
 from wavecast.bench.profiles.changes import UNCHANGED, ProfileChanges
 from wavecast.bench.profiles.groups import LaunchGroup, LaunchGroups
 from wavecast.bench.profiles.kernel_forms import form
-from wavecast.bench.profiles.kernel_names import short
+from wavecast.bench.profiles.kernel_names import shown
 from wavecast.bench.profiles.kernel_sizes import operation
 from wavecast.bench.profiles.libraries import LibraryPrices
 from wavecast.bench.profiles.profile import NONE, Profile
@@ -190,7 +190,7 @@ class _Predictor:
         kernel = self._profile.kernels[longest]
         grid = "x".join(map(str, kernel.blocks)) if any(kernel.blocks) else ""
         return OperatorTime(
-            name=group.chain[0].name if group.chain else short(kernel.name),
+            name=group.chain[0].name if group.chain else shown(kernel.name),
             sizes="".join(group.chain[0].sizes.split()) if group.chain else grid,
             count=group.count,
             measured=group.nanoseconds * 1e-9,

@@ -253,11 +253,35 @@ class HostCalls:
 
 
 @dataclass(slots=True)
+class MemorySamples:
+    """Bytes of a device that PyTorch's allocator has given to tensors (`allocated`) and has from
+    the driver (`reserved`), after each allocation and release; `thread` is that of the host."""
+
+    thread: array[int] = field(default_factory=_column)
+    time: array[int] = field(default_factory=_column)
+    allocated: array[int] = field(default_factory=_column)
+    reserved: array[int] = field(default_factory=_column)
+
+    def add(self, thread: int, time: int, allocated: int, reserved: int) -> None:
+        """Append a sample. Raises ValueError, and appends nothing, for values that no run has."""
+        if not (-_LATEST < time < _LATEST and max(allocated, reserved) < _LATEST):
+            raise ValueError(f"time {time}, {allocated} bytes")
+        self.thread.append(thread)
+        self.time.append(time)
+        self.allocated.append(allocated)
+        self.reserved.append(reserved)
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(slots=True)
 class Profile:
     """A run on some devices.
 
     `messages` has what collectives communicate by number of the launch, `annotations` the ranges
-    that the program named (`record_function`), `traces` thread traces by number of the kernel,
+    that the program named (`record_function`), `memory` the memory of devices by the numbers that
+    PyTorch gives them, `traces` thread traces by number of the kernel,
     `operations` what operators compute that PyTorch does not have, by number of `op_infos`.
     `notes` say what the file lacks, `damaged` counts the records that cannot be read and are left
     out. Without `timeline`, the file has sums: times of launches are means, and their starts and
@@ -279,6 +303,7 @@ class Profile:
     module_calls: HostCalls = field(default_factory=HostCalls)
     annotation_names: Names[str] = field(default_factory=Names)
     annotations: HostCalls = field(default_factory=HostCalls)
+    memory: dict[int, MemorySamples] = field(default_factory=dict)
     counters: dict[int, dict[str, float]] = field(default_factory=dict)
     traces: dict[int, ThreadTrace] = field(default_factory=dict)
     operations: dict[int, tuple[Op, ...]] = field(default_factory=dict)
@@ -294,6 +319,7 @@ __all__ = [
     "CollectiveMessage",
     "Copies",
     "HostCalls",
+    "MemorySamples",
     "Names",
     "Profile",
     "ProfiledDevice",

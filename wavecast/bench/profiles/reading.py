@@ -16,6 +16,7 @@ from typing import IO, Final
 
 from wavecast import files
 from wavecast.bench import plugins
+from wavecast.bench.profiles.clocks import align
 from wavecast.bench.profiles.json_stream import read_some
 from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.readers import att
@@ -107,6 +108,7 @@ def _counted(profile: Profile) -> Profile:
     """With notes on what is left out, and on times that cannot be of one run."""
     if profile.damaged:
         profile.notes.append(f"{count(profile.damaged, 'record')} cannot be read, left out")
+    align(profile)
     starts = profile.launches.start
     apart = (max(starts) - min(starts)) // _DAY if starts else 0
     if apart:

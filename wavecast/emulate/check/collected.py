@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from wavecast.emulate.check.gpu_memory import LinkTraffic
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.errors import ChecksFailed
 from wavecast.errors import UnknownName, UsageError
@@ -45,6 +46,8 @@ class Reports:
             if name not in known:
                 raise UnknownName("check", name, known)
             self._ignored.add(known[name])
+        self.traffic: tuple[LinkTraffic, ...] = ()
+        """What kernels have moved between several GPUs, once all have ended."""
         self._found: dict[_Key, Report] = {}
         self._lock = threading.Lock()
 

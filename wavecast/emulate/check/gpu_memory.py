@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
-from wavecast.emulate.check.records import READ_NUMBERS, READS, RELEASES
+from wavecast.emulate.check.records import LAUNCH, MOST_LAUNCHES, READ_NUMBERS, READS, RELEASES
 from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.check.tensors import AddressInterval
 
@@ -29,6 +30,23 @@ class MemoryRecords:
 
 
 assert (READS, READ_NUMBERS, RELEASES) == (2, 3, 4)
+assert LAUNCH.first + LAUNCH.bits == 64
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTraffic:
+    """Bytes that kernels have moved from GPU `source` to `target`: `read` by the target from memory
+    of the source, and `written` by the source. Each dword counts once until it is freed."""
+
+    source: int
+    target: int
+    read: int
+    written: int
+
+    @property
+    def bytes(self) -> int:
+        """What the link has carried."""
+        return self.read + self.written
 
 
 class GpuMemory:
@@ -39,6 +57,45 @@ class GpuMemory:
         self._gpus = gpus
         self._known: dict[AddressInterval, MemoryRecords] = {}
         self._owners: dict[AddressInterval, int] = {}
+        self._launched = np.zeros(MOST_LAUNCHES, np.int64)
+        self._read = np.zeros((gpus, gpus), np.int64)
+        self._written = np.zeros((gpus, gpus), np.int64)
+
+    def launched(self, number: int, gpu: int) -> None:
+        """A launch by its number is a GPU's."""
+        self._launched[number] = gpu
+
+    def traffic(self) -> tuple[LinkTraffic, ...]:
+        """What kernels have moved between GPUs, the most on a link first."""
+        read, written = self._read.copy(), self._written.copy()
+        for memory, known in self._known.items():
+            self._count(memory, known, read, written)
+        links = (
+            LinkTraffic(one, other, int(read[other, one]), int(written[one, other]))
+            for one, other in permutations(range(self._gpus), 2)
+        )
+        found = [link for link in links if link.bytes]
+        return tuple(sorted(found, key=lambda link: -link.bytes))
+
+    def _count(
+        self, memory: AddressInterval, known: MemoryRecords, read: np.ndarray, written: np.ndarray
+    ) -> None:
+        """Add the bytes of all dwords that have a record."""
+        owner = self._owner(memory[0])
+        if owner is None:
+            return
+        for gpu, (records, _) in enumerate(known.reads):
+            read[gpu, owner] += 4 * np.count_nonzero(records)
+        records, numbers = known.writes
+        launches = numbers[records != 0] >> np.uint64(LAUNCH.first)
+        gpus = self._launched[launches.astype(np.int64)]
+        written[:, owner] += 4 * np.bincount(gpus, minlength=self._gpus)
+
+    def _owner(self, address: int) -> int | None:
+        for (first, end), gpu in self._owners.items():
+            if first <= address < end:
+                return gpu
+        return None
 
     def belongs(self, memory: AddressInterval, gpu: int) -> None:
         """Memory is a GPU's."""
@@ -46,10 +103,8 @@ class GpuMemory:
 
     def named(self, address: int) -> str:
         """` in memory of GPU 1`, "" for memory of no known GPU."""
-        for (first, end), gpu in self._owners.items():
-            if first <= address < end:
-                return f" in memory of GPU {gpu}"
-        return ""
+        gpu = self._owner(address)
+        return "" if gpu is None else f" in memory of GPU {gpu}"
 
     def of(self, memory: AddressInterval, *, tracked: bool) -> MemoryRecords:
         """The records of memory; its releases are kept once `tracked` was asked for."""
@@ -73,16 +128,19 @@ class GpuMemory:
 
     def forget(self, memory: AddressInterval) -> None:
         """Memory has been freed."""
-        self._known.pop(memory, None)
+        known = self._known.pop(memory, None)
+        if known is not None:
+            self._count(memory, known, self._read, self._written)
         self._owners.pop(memory, None)
         self.releases.forget(*memory)
 
     def clear(self) -> None:
         """Forget all accesses."""
-        for known in self._known.values():
+        for memory, known in self._known.items():
+            self._count(memory, known, self._read, self._written)
             for array in (*known.writes, *(one for pair in known.reads for one in pair)):
                 array[:] = 0
         self.releases.clear()
 
 
-__all__ = ["GpuMemory", "MemoryRecords"]
+__all__ = ["GpuMemory", "LinkTraffic", "MemoryRecords"]

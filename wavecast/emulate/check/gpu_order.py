@@ -18,7 +18,7 @@ import numpy as np
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.clocks import Clock, join
-from wavecast.emulate.check.gpu_memory import GpuMemory
+from wavecast.emulate.check.gpu_memory import GpuMemory, LinkTraffic
 from wavecast.emulate.check.lacks import RaceSide
 from wavecast.emulate.check.records import MOST_GROUPS, MOST_LAUNCHES, MemoryRecord
 from wavecast.emulate.check.stream_order import (
@@ -83,6 +83,7 @@ class GpuOrder:
                 replace(side, gpu=work.gpu), launch, known,
             )  # fmt: skip
             self._launches[number] = made
+            self.memory.launched(number, made.gpu)
             self._firsts.append(self._groups)
             self._numbers.append(number)
             self._groups += groups
@@ -129,6 +130,11 @@ class GpuOrder:
                 if known.first <= group < end:
                     return rows
         return None
+
+    def traffic(self) -> tuple[LinkTraffic, ...]:
+        """What kernels have moved between GPUs, the most on a link first."""
+        with self.lock:
+            return self.memory.traffic()
 
     def launch(self, number: int) -> CheckedLaunch:
         """A launch by its number."""

@@ -210,10 +210,11 @@ class CheckWatch:
         waves = -(-math.prod(launch.block) // lanes)
         self.scratch_bytes = waves * lanes * native.descriptor.scratch_bytes
         self.checked: CheckedLaunch | None = None
+        self._kept: list[object] = []
         observed, stored = self._observed(), self.bounds.stored(kernel, ranges)
         if mode.gpus is not None:
             self.checked = self._begin(mode.gpus)
-            self.shadows = _lasting(mode.gpus, ranges, self.checked.gpu, observed)
+            self.shadows = _lasting(mode.gpus, ranges, self.checked.gpu, observed, self._kept)
         else:
             self.shadows = _shadows(ranges, stored, observed)
         self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
@@ -229,7 +230,6 @@ class CheckWatch:
             self.quantum = ORDERED_QUANTUM
         self.owners = Owners(self.tensors, ranges)
         self.tag_words = followed.total
-        self._kept: list[object] = []
 
     def _begin(self, gpus: GpuOrder) -> CheckedLaunch:
         """This launch among those of all GPUs."""
@@ -358,16 +358,18 @@ class CheckWatch:
 
 
 def _lasting(
-    gpus: GpuOrder, ranges: Sequence[tuple[int, int]], gpu: int, observed: set[int]
+    gpus: GpuOrder, ranges: Sequence[tuple[int, int]], gpu: int, observed: set[int], kept: list
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records that launches of several GPUs share, for one of a GPU; none for the
-    argument segment."""
+    argument segment. What native code has pointers to goes to `kept`."""
     nothing = (np.zeros(0, np.uint64),) * (records.PEERS + 1)
-    rows = [
-        gpus.memory.of(memory, tracked=number in observed).row(gpu)
-        for number, memory in enumerate(ranges[1:], 1)
-    ]
-    return [nothing, *rows]
+    with gpus.lock:  # launches of several GPUs begin at once
+        known = [
+            gpus.memory.of(memory, tracked=number in observed)
+            for number, memory in enumerate(ranges[1:], 1)
+        ]
+    kept += known
+    return [nothing, *(one.row(gpu) for one in known)]
 
 
 def _shadows(

@@ -10,6 +10,7 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import Argument, Launch, Parameter
 from wavecast.compile.names import readable
 from wavecast.emulate.check.tensors import CANARY
+from wavecast.emulate.hostmemory import PAGE
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.errors import WavecastError
 from wavecast.integrations.hip_host.arena import BASE, SYSTEM, Arena
@@ -20,6 +21,13 @@ _OUTPUT = ("__wc_output", "__wc_heap")
 """Variables of device code that uses the start of the arena (`wavecast/program.h`)."""
 
 Grid = tuple[int, ...]
+
+
+def _pages(allocation: AddressRange) -> AddressRange:
+    """The pages of an allocation: a GPU faults only outside of them, as `hipMalloc` gives whole
+    pages of 4 KiB. Checks know the bytes that were asked for."""
+    first, end = allocation
+    return first, -(-end // PAGE) * PAGE
 
 
 @dataclass
@@ -70,7 +78,7 @@ class Launcher:
         """Execute a launch that may touch all allocations and the `data` of modules; its predicted
         seconds, 0 without a prediction. Raises Unsupported, ExecutionError."""
         code = kernel.code
-        ranges = [*self.allocations, *data]
+        ranges = [*(self.allocations if self.checks else map(_pages, self.allocations)), *data]
         if any(module.has(name) for name in _OUTPUT):
             ranges.append((BASE, BASE + SYSTEM))
         described = self._arguments(kernel, segment) if self.checks or self.predicts else ()

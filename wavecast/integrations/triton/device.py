@@ -145,6 +145,8 @@ def device(
             yield hooks
     finally:
         hooks.remove()
+        if node_checks is not None:
+            reports.traffic = node_checks.order.traffic()
     for note in hooks.notes:
         warnings.warn(note, stacklevel=3)
     if reports is not check:
@@ -190,23 +192,26 @@ def run_script(
     path: Path,
     arguments: Sequence[str],
     arch: str,
+    *,
+    once: bool = False,
     **options: Any,
 ) -> ScriptExit:
     """Run a script as `__main__` in this process with its launches executed; `options` are those of
     `device`. With a `count` of 2 or more it is run once per GPU, in threads with the variables that
-    `torchrun` sets, unless it imports `multiprocessing`, whose `spawn` starts threads then.
+    `torchrun` sets, unless `once` is set or it imports `multiprocessing`, whose `spawn` starts
+    threads then.
 
     What the emulator cannot do is raised as it is; anything else the script raises is described.
     """
     with device(arch, **options) as hooks:
-        return _run(path, arguments, hooks)
+        return _run(path, arguments, hooks, once)
 
 
-def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks) -> ScriptExit:
+def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks, once: bool) -> ScriptExit:
     from wavecast.integrations.triton.node import NodeHooks
 
     try:
-        if isinstance(hooks, NodeHooks) and not starts_processes(path):
+        if isinstance(hooks, NodeHooks) and not once and not starts_processes(path):
             run = program_of(path, arguments)
             hooks.ranks(lambda _: run())
         else:

@@ -8,6 +8,7 @@ import sys
 import tokenize
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def run_as_main(path: Path, arguments: Sequence[str]) -> None:
 def program_of(path: Path, arguments: Sequence[str]) -> Callable[[], None]:
     """A function that executes `path` as `__main__`, once per call, with the variables of a module
     per call. Raises SyntaxError."""
+    # Triton's warning is about a setting of the user's GPU runs, not of this one.
+    warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
     code = compile(_source(path), str(path), "exec")

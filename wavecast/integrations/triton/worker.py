@@ -15,7 +15,6 @@ import shutil
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -182,8 +181,6 @@ def _capture(
     from wavecast.integrations.torch_cpu import emulated_cuda
     from wavecast.integrations.triton.hooks import Hooks
 
-    # The warning is about a setting of the user's GPU runs, not of this one.
-    warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // job.jobs))
     sender = _Sender(frames)
     recorder = Recorder(

@@ -17,75 +17,41 @@ from wavecast.bench.profiles.nesting import nest
 from wavecast.bench.profiles.profile import (
     NONE,
     CollectiveMessage,
+    MemorySamples,
     Profile,
     ProfiledDevice,
     ProfiledKernel,
     ProfiledOp,
 )
+from wavecast.bench.profiles.readers.kineto_events import (
+    NO_ARGUMENTS,
+    Event,
+    axes,
+    collective_message,
+    integer,
+    non_negative,
+    properties,
+)
 from wavecast.bench.profiles.readers.sizes import blocks
-from wavecast.dtypes import lookup
-from wavecast.errors import UnknownName
 from wavecast.wording import count
 
 KEY: Final = "traceEvents"
+_SCHEMA: Final = 1
+"""The only version of Kineto's schema so far."""
 _CALLS: Final = frozenset({"cuda_runtime", "cuda_driver", "runtime", "driver"})
 _KERNELS: Final = frozenset({"kernel"})
 _COPIES: Final = frozenset({"gpu_memcpy", "gpu_memset", "memcpy", "memset"})
 _OPS: Final = frozenset({"cpu_op", "operator"})
+_MEMORY: Final = "[memory]"
+"""An allocation or a release, with what is allocated after it (`profile_memory=True`)."""
+_CPU: Final = 0
+"""Number of the CPU in `c10::DeviceType`."""
 _NAMED_STREAMS: Final = 1 << 20
 """The first number of streams that have names instead of numbers."""
 _MODULE: Final = "nn.Module: "
 _IN_WORK_ITEMS: Final = "hipExtModuleLaunchKernel"
 _RECORDED: Final = "record_param_comms"
 """The operator around a collective that has its message, in files whose kernels do not have it."""
-
-
-class _Arguments(msgspec.Struct, frozen=True):
-    device: int | str | None = None
-    stream: int | str | None = None
-    correlation: int | None = None
-    grid: list[int] | None = None
-    block: list[int] | None = None
-    registers: float | None = msgspec.field(default=None, name="registers per thread")
-    shared: float | None = msgspec.field(default=None, name="shared memory")
-    sizes: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
-    dtypes: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
-    strides: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Strides")
-    values: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
-    bytes: msgspec.Raw = msgspec.Raw(b"")
-    collective: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Collective name")
-    inputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="In msg nelems")
-    outputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Out msg nelems")
-    element: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="dtype")
-    ranks: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Group size")
-
-
-class _Event(msgspec.Struct, frozen=True):
-    ph: str = ""
-    cat: str | None = None
-    name: str = ""
-    pid: int | str | None = None
-    tid: int | str | None = None
-    ts: float | None = None
-    dur: float | None = None
-    args: _Arguments | None = None
-
-
-class _DeviceProperties(msgspec.Struct, frozen=True):
-    id: int | None = None
-    name: str | None = None
-    units: int | None = msgspec.field(default=None, name="numSms")
-    memory_bytes: int | None = msgspec.field(default=None, name="totalGlobalMem")
-    major: int | None = msgspec.field(default=None, name="computeMajor")
-    minor: int | None = msgspec.field(default=None, name="computeMinor")
-
-    def device(self, hip: bool) -> ProfiledDevice:
-        """With the compute capability as target, unless it is a GPU of AMD."""
-        target = "" if hip or self.major is None else f"sm_{self.major}{self.minor}"
-        return ProfiledDevice(self.name or "", target, self.units or 0, self.memory_bytes or 0)
-
-
-_NO_ARGUMENTS: Final = _Arguments()
 
 
 def recognise(head: bytes) -> bool:
@@ -103,7 +69,7 @@ def read(stream: IO[bytes]) -> Profile:
     Raises InputError for a file without events.
     """
     reader = ArrayReader(stream, KEY)
-    decoder = msgspec.json.Decoder(list[_Event])
+    decoder = msgspec.json.Decoder(list[Event])
     collect = _Collector()
     for batch in reader.batches(decoder.decode):
         collect.add_all(batch)
@@ -146,13 +112,15 @@ class _Collector:
         self._ops: dict[tuple[str, tuple[bytes, ...]], int] = {}
         self._kernels: dict[tuple[object, ...], int] = {}
         self._recorded: dict[int, CollectiveMessage] = {}
-        self._handlers: dict[str | None, Callable[[_Event], None] | None] = {None: None}
+        self._handlers: dict[str | None, Callable[[Event], None] | None] = {None: None}
 
-    def add_all(self, events: Iterable[_Event]) -> None:
+    def add_all(self, events: Iterable[Event]) -> None:
         """Those of categories that are known; those that cannot be read are counted."""
         handlers = self._handlers
         for event in events:
             if event.ph != "X":
+                if event.ph == "i" and event.name == _MEMORY:
+                    self._memory(event)
                 continue
             category = event.cat
             if category not in handlers:
@@ -165,7 +133,7 @@ class _Collector:
             except ValueError:
                 self.profile.damaged += 1
 
-    def _handler(self, category: str) -> Callable[[_Event], None] | None:
+    def _handler(self, category: str) -> Callable[[Event], None] | None:
         if category in _KERNELS:
             return self._kernel
         if category in _COPIES:
@@ -178,39 +146,39 @@ class _Collector:
             return self._annotation
         return self._module if category == "python_function" else None
 
-    def _times(self, event: _Event) -> tuple[int, int] | None:
+    def _times(self, event: Event) -> tuple[int, int] | None:
         if event.ts is None or event.dur is None or event.dur < 0:
             self.without_times += 1
             return None
         return round(event.ts * 1000), round(event.dur * 1000)
 
-    def _copy(self, event: _Event) -> None:
+    def _copy(self, event: Event) -> None:
         where = self._where(event)
         if where is not None:
             profile = self.profile
-            size = _size((event.args or _NO_ARGUMENTS).bytes)
+            size = non_negative((event.args or NO_ARGUMENTS).bytes)
             profile.copies.add(profile.copy_names.number(event.name), *where, size)
 
-    def _where(self, event: _Event) -> tuple[int, int, int, int, int] | None:
+    def _where(self, event: Event) -> tuple[int, int, int, int, int] | None:
         """Device, stream, start, duration and correlation of an activity of a device."""
         times = self._times(event)
         if times is None:
             return None
-        given = event.args or _NO_ARGUMENTS
-        device = _number(given.device if given.device is not None else event.pid)
+        given = event.args or NO_ARGUMENTS
+        device = integer(given.device if given.device is not None else event.pid)
         stream = self._stream(given.stream if given.stream is not None else event.tid)
         return device, stream, *times, given.correlation or NONE
 
-    def _kernel(self, event: _Event) -> None:
-        given = event.args or _NO_ARGUMENTS
+    def _kernel(self, event: Event) -> None:
+        given = event.args or NO_ARGUMENTS
         grid, block = tuple(given.grid or ()), tuple(given.block or ())
         key_of_kernel = (event.name, grid, block, given.registers, given.shared)
         number = self._kernels.get(key_of_kernel)
         if number is None:
             info = ProfiledKernel(
                 event.name,
-                blocks=_axes(grid),
-                threads=_axes(block),
+                blocks=axes(grid),
+                threads=axes(block),
                 registers=int(given.registers or 0),
                 lds_bytes=int(given.shared or 0),
             )
@@ -220,11 +188,23 @@ class _Collector:
             return
         launches = self.profile.launches
         launches.add(number, *where)
-        message = _message(given)
+        message = collective_message(given)
         if message is not None:
             self.profile.messages[len(launches) - 1] = message
 
-    def _annotation(self, event: _Event) -> None:
+    def _memory(self, event: Event) -> None:
+        given = event.args or NO_ARGUMENTS
+        device, allocated = non_negative(given.device_id), non_negative(given.allocated)
+        if event.ts is None or allocated == NONE or non_negative(given.device_type) in (NONE, _CPU):
+            return
+        memory = self.profile.memory.setdefault(device, MemorySamples())
+        reserved = max(allocated, non_negative(given.reserved))
+        try:
+            memory.add(self._thread(event), round(event.ts * 1000), allocated, reserved)
+        except ValueError:
+            self.profile.damaged += 1
+
+    def _annotation(self, event: Event) -> None:
         times = self._times(event)
         if times is not None:
             profile = self.profile
@@ -239,11 +219,11 @@ class _Collector:
                 if op in self._recorded:
                     messages.setdefault(number, self._recorded[op])
 
-    def _op(self, event: _Event) -> None:
+    def _op(self, event: Event) -> None:
         times = self._times(event)
         if times is None:
             return
-        given = event.args or _NO_ARGUMENTS
+        given = event.args or NO_ARGUMENTS
         raw = (bytes(given.sizes), bytes(given.dtypes), bytes(given.strides), bytes(given.values))
         key = (event.name, raw)
         number = self._ops.get(key)
@@ -253,20 +233,20 @@ class _Collector:
         ops = self.profile.ops
         ops.add(number, self._thread(event), *times)
         if event.name == _RECORDED:
-            message = _message(given)
+            message = collective_message(given)
             if message is not None:
                 self._recorded[len(ops) - 1] = message
 
-    def _call(self, event: _Event) -> None:
+    def _call(self, event: Event) -> None:
         times = self._times(event)
         if times is None:
             return
-        given, profile = event.args or _NO_ARGUMENTS, self.profile
+        given, profile = event.args or NO_ARGUMENTS, self.profile
         correlation = given.correlation or NONE
         number = profile.call_names.number(event.name)
         profile.calls.add(number, self._thread(event), *times, correlation)
 
-    def _module(self, event: _Event) -> None:
+    def _module(self, event: Event) -> None:
         if not event.name.startswith(_MODULE):
             return
         times = self._times(event)
@@ -279,74 +259,20 @@ class _Collector:
         """The number of a stream; streams with names follow the numbered ones."""
         number = self._streams.get(key)
         if number is None:
-            number = _number(key)
+            number = integer(key)
             if number < 0:
                 number = _NAMED_STREAMS + len(self._streams)
             self._streams[key] = number
         return number
 
-    def _thread(self, event: _Event) -> int:
+    def _thread(self, event: Event) -> int:
         return self._threads.setdefault((event.pid, event.tid), len(self._threads))
-
-
-def _number(value: object) -> int:
-    """A device or stream number; -1 for text that is none."""
-    if isinstance(value, int):
-        return value
-    try:
-        return int(str(value), 0)
-    except ValueError:
-        return -1
-
-
-def _message(given: _Arguments) -> CollectiveMessage | None:
-    """What a collective communicates; None where the event does not have all of it."""
-    operation, element = _text(given.collective), _text(given.element)
-    sizes = _size(given.inputs), _size(given.outputs)
-    if not operation or min(sizes) < 0:
-        return None
-    try:
-        dtype = lookup(element)
-    except UnknownName:
-        return None
-    ranks = max(0, _size(given.ranks))
-    return CollectiveMessage(
-        operation.lower(), *(size * dtype.bits // 8 for size in sizes), ranks=ranks
-    )
-
-
-def _text(value: msgspec.Raw) -> str:
-    """Empty for what is not text."""
-    found = _decoded(value)
-    return found if isinstance(found, str) else ""
-
-
-def _size(value: msgspec.Raw) -> int:
-    """NONE for what is not a number of elements, bytes or ranks."""
-    found = _decoded(value)
-    return found if isinstance(found, int) and found >= 0 else NONE
-
-
-def _decoded(value: msgspec.Raw) -> object:
-    if not value:
-        return None
-    try:
-        return msgspec.json.decode(value)
-    except msgspec.DecodeError:
-        return None
-
-
-def _axes(value: tuple[int, ...]) -> tuple[int, int, int]:
-    if not 1 <= len(value) <= 3:
-        return (0, 0, 0)
-    x, y, z = (*value, 1, 1)[:3]
-    return (x, y, z)
 
 
 def _header(profile: Profile, rest: Mapping[str, Any]) -> None:
     """Devices and rank. On ROCm, kernels name agents, which follow those of the host in order."""
     used = sorted({d for d in (*profile.launches.device, *profile.copies.device) if d >= 0})
-    given = _properties(rest.get("deviceProperties"))
+    given = properties(rest.get("deviceProperties"))
     by_number = {p.id: p for p in given}
     hip = "hip_runtime_version" in rest or "roctracer_version" in rest or _hip(profile)
     same = len({(p.name, p.units, p.memory_bytes) for p in given}) == 1
@@ -358,23 +284,18 @@ def _header(profile: Profile, rest: Mapping[str, Any]) -> None:
     distributed = rest.get("distributedInfo")
     if isinstance(distributed, dict) and isinstance(distributed.get("rank"), int):
         profile.rank = distributed["rank"]
+    version = rest.get("schemaVersion")
+    if version not in (None, _SCHEMA):
+        profile.notes.append(
+            f"schemaVersion is {version!r}, Wavecast knows {_SCHEMA}: what has other names there "
+            "is missing here"
+        )
     if len(profile.ops) and not any(info.sizes for info in profile.op_infos.values):
         profile.notes.append("operators have no shapes (record_shapes=True records them)")
 
 
 def _hip(profile: Profile) -> bool:
     return any(name.startswith("hip") for name in profile.call_names.values)
-
-
-def _properties(given: Any) -> list[_DeviceProperties]:
-    """Those that can be read."""
-    found = []
-    for one in given if isinstance(given, list) else ():
-        try:
-            found.append(msgspec.convert(one, _DeviceProperties))
-        except msgspec.ValidationError:
-            continue
-    return found
 
 
 __all__ = ["KEY", "read", "recognise"]

@@ -94,6 +94,7 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
     wide = [c for c in reader.columns if _COUNTER.match(c)] if not long else []
     agents: dict[str, int] = {}
     known: dict[tuple[str, str], int] = {}
+    passes: dict[int, dict[tuple[int, int], None]] = {}
     damaged = untimed = 0
     for row in rows:
         if row.get("Kind") not in (None, "", "KERNEL_DISPATCH"):
@@ -117,6 +118,8 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
                 number = len(profile.launches)
                 profile.launches.add(info, device, stream, began, ended - began)
                 known[key] = number
+            else:
+                _repeat(profile, number, _time(row.get(start)), _time(row.get(end)), passes)
             counters = _long(row) if long else _wide(row, wide)
             _count(profile, number, counters)
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -124,7 +127,39 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
     if untimed:
         number = count(untimed, "dispatch", "dispatches")
         profile.notes.append(f"{number} without times in whole nanoseconds")
+    _average(profile, passes)
     return damaged
+
+
+def _repeat(
+    profile: Profile,
+    number: int,
+    began: int | None,
+    ended: int | None,
+    passes: dict[int, dict[tuple[int, int], None]],
+) -> None:
+    """Keeps the times of a dispatch that ran again for other counters."""
+    if began is None or ended is None or ended < began:
+        return
+    launches = profile.launches
+    if began != launches.start[number]:
+        first = launches.start[number]
+        found = passes.setdefault(number, {(first, first + launches.duration[number]): None})
+        found[began, ended] = None
+
+
+def _average(profile: Profile, passes: Mapping[int, Mapping[tuple[int, int], None]]) -> None:
+    """The mean time of the passes, as rocprof-compute joins them; the start is that of the first
+    in the file."""
+    for number, found in passes.items():
+        time = sum(ended - began for began, ended in found)
+        profile.launches.duration[number] = round(time / len(found))
+    if passes:
+        most = max(len(found) for found in passes.values())
+        dispatches = count(len(passes), "dispatch", "dispatches")
+        profile.notes.append(
+            f"{dispatches} ran up to {most:,} times for all counters: their times are means"
+        )
 
 
 def _whole(row: Mapping[Any, object]) -> bool:

@@ -4,8 +4,10 @@
 #include <hip/hip_runtime_api.h>
 
 // WAVECAST_WAVE64 is set by wavecast together with -mwavefrontsize64, WAVECAST_CUDA for CUDA C++,
-// whose warps have 32 lanes: half a wave of 64.
-#if defined(__GFX9__) || defined(__GFX8__) || defined(WAVECAST_WAVE64)
+// whose warps have 32 lanes: half a wave of 64. WAVECAST_HOST_WAVE64 is set for the host code of a
+// program for a target with waves of 64.
+#if defined(__GFX9__) || defined(__GFX8__) || defined(WAVECAST_WAVE64) || \
+    defined(WAVECAST_HOST_WAVE64)
 constexpr int __wc_wave_size = 64;
 #else
 constexpr int __wc_wave_size = 32;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <hip/hip_runtime_api.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,14 @@ __WC_FN void *malloc(size_t bytes) {
     return first + size > heap[1] ? nullptr : (char *)heap + 64 + first;
 }
 __WC_FN void free(void *) {}
+
+// --- memory
+__WC_FN void *memset(void *to, int value, size_t bytes) {
+    return __builtin_memset(to, value, bytes);
+}
+__WC_FN void *memcpy(void *to, const void *from, size_t bytes) {
+    return __builtin_memcpy(to, from, bytes);
+}
 
 // --- barriers of a grid whose workgroups all run at once; the runtime clears the counter
 __WC_FN void __wc_grid_barrier(unsigned workgroups, bool first_thread) {

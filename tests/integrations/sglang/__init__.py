@@ -1,0 +1,1 @@
+"""SGLang with the kernels of the library."""

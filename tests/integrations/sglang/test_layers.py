@@ -1,0 +1,265 @@
+"""SGLang's layers and backends by their own interfaces, each against SGLang's PyTorch code."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture(autouse=True)
+def emulated(sglang: Any) -> Any:
+    """Counts of calls begin with the test, which is on the emulated GPU."""
+    from wavecast.integrations.sglang import registration, served
+
+    served.calls.clear()
+    torch.manual_seed(0)
+    with registration.emulated():
+        yield
+
+
+def served() -> set[tuple[str, str]]:
+    from wavecast.integrations.sglang.served import calls
+
+    return set(calls)
+
+
+def close(found: Any, expected: Any, tolerance: float = 0.02) -> None:
+    torch.testing.assert_close(found.float(), expected.float(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["RMSNorm", "GemmaRMSNorm"])
+def test_norms(name: str) -> None:
+    """With a residual, and without."""
+    from sglang.srt.layers import layernorm
+
+    layer = getattr(layernorm, name)(64)
+    layer.weight.data = torch.rand(64).to(torch.bfloat16)
+    x, residual = torch.randn(2, 7, 64, dtype=torch.bfloat16)
+    close(layer(x), layer.forward_native(x))
+    for found, expected in zip(
+        layer(x, residual.clone()), layer.forward_native(x, residual.clone()), strict=True
+    ):
+        close(found, expected, 0.05)
+    assert served() == {(name, "rms_norm"), (name, "rms_norm_residual")}
+
+
+def test_norms_that_are_refused() -> None:
+    """A kernel that lacks something is never replaced in silence."""
+    from sglang.srt.layers.layernorm import RMSNorm
+
+    with pytest.raises(NotImplementedError, match="a part of the columns"):
+        RMSNorm(64, var_hidden_size=32)(torch.randn(2, 64))
+
+
+def test_gated_activations() -> None:
+    from sglang.srt.layers.activation import GeluAndMul, SiluAndMul
+
+    x = torch.randn(5, 128, dtype=torch.float16)
+    for layer in (SiluAndMul(), GeluAndMul("tanh"), GeluAndMul("none")):
+        close(layer(x), layer.forward_native(x), 0.005)
+    assert served() == {("SiluAndMul", "silu_mul"), ("GeluAndMul", "gelu_mul")}
+
+
+@pytest.mark.parametrize("neox", [True, False])
+def test_rotary_embeddings(neox: bool) -> None:
+    """A part of the head is rotated, by halves or by pairs."""
+    from sglang.srt.layers.rotary_embedding.base import RotaryEmbedding
+
+    layer = RotaryEmbedding(64, 32, 128, 10000, neox, torch.float32)
+    positions = torch.tensor([0, 5, 127])
+    query, key = torch.randn(3, 4 * 64), torch.randn(3, 2 * 64)
+    for found, expected in zip(
+        layer(positions, query, key), layer.forward_native(positions, query, key), strict=True
+    ):
+        close(found, expected, 1e-5)
+    assert served() == {("RotaryEmbedding", "rope")}
+
+
+def test_linear_layers() -> None:
+    """Methods are replaced by their exact class; a bias is added."""
+    from sglang.srt.layers.quantization import unquant
+
+    from wavecast.integrations.sglang import linear
+
+    model = torch.nn.ModuleList([torch.nn.Linear(64, 48), torch.nn.Embedding(32, 64)])
+    model[0].quant_method = unquant.UnquantizedLinearMethod()
+    model[1].quant_method = unquant.UnquantizedEmbeddingMethod()
+    assert linear.convert(model) == 2
+    assert linear.convert(model) == 0
+    product, table = model
+    x = torch.randn(5, 64)
+    close(product.quant_method.apply(product, x, product.bias), product(x), 1e-4)
+    close(table.quant_method.apply(table, x), x @ table.weight.T, 1e-4)
+    rows = torch.tensor([3, 31, 0])
+    assert torch.equal(table.quant_method.embedding(table, rows), table(rows))
+    assert {("Linear", "matmul"), ("VocabParallelEmbedding", "embedding")} < served()
+
+
+@pytest.mark.parametrize(("window", "dtype"), [(-1, torch.bfloat16), (20, torch.float8_e5m2)])
+def test_attention(window: int, dtype: torch.dtype) -> None:
+    """Sequences of which parts are in the cache already are extended, then one token is decoded;
+    pages of 16 tokens in any order."""
+    from sglang.srt.layers.attention.torch_native_backend import TorchNativeAttnBackend
+    from sglang.srt.layers.radix_attention import RadixAttention
+    from sglang.srt.model_executor.forward_batch_info import ForwardMode
+
+    from wavecast.integrations.sglang.attention import SglangAttentionBackend
+
+    heads, kv_heads, width, pages = 4, 2, 32, 12
+    cache = [torch.randn(pages * 16, kv_heads, width).to(dtype) for _ in range(2)]
+    pool = SimpleNamespace(
+        get_key_buffer=lambda layer: cache[0], get_value_buffer=lambda layer: cache[1], dtype=dtype
+    )
+    table = torch.zeros(3, 64, dtype=torch.int32)
+    order = torch.randperm(pages - 1) + 1
+    for row, own in enumerate(order[:8].view(2, 4)):
+        table[row + 1] = (own[:, None] * 16 + torch.arange(16)).flatten()
+    runner = SimpleNamespace(
+        page_size=16,
+        req_to_token_pool=SimpleNamespace(req_to_token=table),
+        token_to_kv_pool=pool,
+        use_mla_backend=False,
+    )
+    layer = RadixAttention(heads, width, 0.2, kv_heads, 0, sliding_window_size=window)
+    backend = SglangAttentionBackend(runner)
+    reference = object.__new__(TorchNativeAttnBackend)
+    sequences = torch.tensor([1, 2])
+    for mode, before, new in (
+        (ForwardMode.EXTEND, [32, 0], [7, 50]),
+        (ForwardMode.DECODE, [39, 50], [1, 1]),
+    ):
+        prefix, rows = torch.tensor(before), torch.tensor(new)
+        slots = torch.cat(
+            [table[s, b : b + n] for s, b, n in zip([1, 2], before, new, strict=True)]
+        )
+        total = int(rows.sum())
+        q = torch.randn(total, heads * width, dtype=torch.bfloat16)
+        k, v = torch.randn(2, total, kv_heads * width, dtype=torch.bfloat16)
+        batch = SimpleNamespace(
+            forward_mode=mode,
+            req_pool_indices=sequences,
+            seq_lens=prefix + rows,
+            extend_seq_lens=rows,
+            out_cache_loc=slots.long(),
+        )
+        backend.init_forward_metadata(batch)
+        run = backend.forward_extend if mode == ForwardMode.EXTEND else backend.forward_decode
+        found = run(q, k, v, layer, batch)
+        assert torch.equal(
+            cache[0][slots.long()].float(), k.view(total, kv_heads, width).to(dtype).float()
+        )
+        expected = reference._run_sdpa_forward_extend(
+            q.view(total, heads, width).float(),
+            torch.empty(total, heads, width),
+            *(one.float() for one in cache),
+            table,
+            sequences,
+            prefix + rows,
+            prefix,
+            rows,
+            scaling=0.2,
+            enable_gqa=True,
+            causal=True,
+            sliding_window_size=window,
+        )
+        close(found, expected.reshape(total, -1), 0.03)
+    assert served() == {("RadixAttention", one) for one in ("paged_attention", "kv_cache_write")}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"is_cross_attention": True}, "cross attention"),
+        ({"v_head_dim": 16}, "another width"),
+    ],
+)
+def test_attention_that_is_refused(changed: dict[str, Any], reason: str) -> None:
+    from sglang.srt.layers.radix_attention import RadixAttention
+
+    from wavecast.integrations.sglang import attention
+
+    layer = RadixAttention(4, 32, 0.2, 2, 0)
+    for name, value in changed.items():
+        setattr(layer, name, value)
+    with pytest.raises(NotImplementedError, match=reason):
+        attention._refuse(layer, {})
+    with pytest.raises(NotImplementedError, match="the argument k_rope"):
+        attention._refuse(RadixAttention(4, 32, 0.2, 2, 0), {"k_rope": torch.ones(1)})
+
+
+@pytest.mark.parametrize("scoring", ["softmax", "sigmoid"])
+def test_experts(scoring: str) -> None:
+    """Chosen and multiplied."""
+    from sglang.srt.layers.moe.fused_moe_native import moe_forward_native
+    from sglang.srt.layers.moe.moe_runner import MoeRunnerConfig
+    from sglang.srt.layers.moe.topk import TopKConfig, fused_topk_native
+
+    from wavecast.integrations.sglang import experts
+
+    count, hidden, inner, top = 8, 64, 32, 2
+    x = torch.randn(9, hidden)
+    logits = torch.randn(9, count)
+    chosen = experts.route(
+        SimpleNamespace(topk_config=TopKConfig(top, scoring_func=scoring)), x, logits
+    )
+    weights, ids = fused_topk_native(
+        hidden_states=x, gating_output=logits, topk=top, renormalize=True, scoring_func=scoring
+    )
+    rows = torch.zeros(2, 9, count)
+    for row, (one, where) in zip(rows, ((chosen[0], chosen[1]), (weights, ids)), strict=True):
+        row.scatter_(1, where.long(), one.float())
+    close(rows[0], rows[1], 1e-5)
+    layer = SimpleNamespace(
+        num_experts=count,
+        w13_weight=torch.randn(count, 2 * inner, hidden) / 8,
+        w2_weight=torch.randn(count, hidden, inner) / 8,
+    )
+    config = MoeRunnerConfig(num_experts=count, num_local_experts=count)
+    dispatched = SimpleNamespace(hidden_states=x, topk_output=chosen)
+    found = experts.multiply(SimpleNamespace(moe_runner_config=config), layer, dispatched)
+    assert served() == {("TopK", "moe_route"), ("FusedMoE", "moe_experts")}
+    close(found.hidden_states, moe_forward_native(layer, x, chosen, config), 1e-3)
+
+
+def test_experts_that_are_refused() -> None:
+    from sglang.srt.layers.moe.moe_runner import MoeRunnerConfig
+    from sglang.srt.layers.moe.topk import TopKConfig
+
+    from wavecast.integrations.sglang import experts
+
+    x = torch.randn(2, 8)
+    grouped = TopKConfig(2, use_grouped_topk=True, topk_group=1, num_expert_group=2)
+    with pytest.raises(NotImplementedError, match="by their best expert"):
+        experts.route(SimpleNamespace(topk_config=grouped), x, x)
+    config = MoeRunnerConfig(num_experts=8, num_local_experts=4)
+    dispatched = SimpleNamespace(hidden_states=x, topk_output=(x, x, x))
+    with pytest.raises(NotImplementedError, match="several GPUs"):
+        experts.multiply(SimpleNamespace(moe_runner_config=config), SimpleNamespace(), dispatched)
+
+
+def test_sampler() -> None:
+    """The likeliest token where top-k is 1, one of two where it is 2."""
+    from wavecast.integrations.sglang.sampler import SglangSampler
+
+    sampler = object.__new__(SglangSampler)
+    probs = torch.rand(3, 64).softmax(-1)
+    given = {
+        "sampling_seed": None,
+        "sampling_mask_batch_indices": None,
+        "need_min_p_sampling": False,
+        "top_ks": torch.tensor([1, 2, 1 << 30]),
+        "top_ps": torch.tensor([1.0, 1.0, 1e-6]),
+    }
+    tokens, _ = sampler._sample_from_probs(probs, SimpleNamespace(**given), None, False)
+    best = probs.topk(2).indices
+    assert tokens[0] == best[0, 0]
+    assert tokens[1] in best[1]
+    assert tokens[2] == best[2, 0]
+    given["sampling_seed"] = torch.zeros(3)
+    with pytest.raises(NotImplementedError, match="seeds of requests"):
+        sampler._sample_from_probs(probs, SimpleNamespace(**given), None, False)

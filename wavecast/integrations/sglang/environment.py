@@ -1,0 +1,18 @@
+"""What the environment asks of the integration, and its name."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+VARIABLE: Final = "WAVECAST_SGLANG"
+NAME: Final = "wavecast"
+"""Of the dispatch key, the attention backend and the sampler."""
+
+
+def asked() -> str:
+    """The GPU that the environment asks for, or "" for none."""
+    return os.environ.get(VARIABLE, "")
+
+
+__all__ = ["NAME", "VARIABLE", "asked"]

@@ -1,0 +1,84 @@
+"""What is registered with SGLang."""
+
+# pyright: reportMissingImports=false
+# SGLang is optional; a checker without it takes this package for it.
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from sglang.kernels.fused_op import BaseFusedOp
+from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
+from wavecast.integrations.sglang.environment import NAME, asked
+from wavecast.integrations.triton.device import device
+from wavecast.kernels import gpu
+
+_RUNNER: Final = "sglang.srt.model_executor.model_runner.ModelRunner"
+_SCHEDULER: Final = "sglang.srt.managers.scheduler.Scheduler"
+
+
+def register() -> None:
+    """Register what has to be known before an engine starts: the attention backend, the sampler,
+    and that steps run on the emulated GPU. A second call does nothing."""
+    from sglang.srt.layers.attention.attention_registry import (
+        ATTENTION_BACKENDS,
+        register_attention_backend,
+    )
+    from sglang.srt.layers.sampler import register_sampler_backend
+
+    if NAME in ATTENTION_BACKENDS:
+        return
+    register_attention_backend(NAME)(_attention)
+    register_sampler_backend(NAME, _sampler)
+    for method in ("forward", "sample"):
+        HookRegistry.register(f"{_RUNNER}.{method}", on_emulated_gpu, HookType.AROUND)
+    HookRegistry.register(f"{_SCHEDULER}.get_internal_state", with_calls, HookType.AFTER)
+
+
+def register_layers() -> None:
+    """Register a forward for each layer of SGLang that the library covers."""
+    from wavecast.integrations.sglang import experts, layers
+
+    for layer, forward in (layers.FORWARDS | experts.FORWARDS).items():
+        BaseFusedOp.register_oot_forward(layer, forward, NAME)
+
+
+def on_emulated_gpu(original: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """A step of a model, on the emulated GPU."""
+    with emulated():
+        return original(*args, **named)
+
+
+def with_calls(state: Any, *args: Any, **named: Any) -> Any:
+    """What a scheduler tells of its state, with the calls of operators under "wavecast"."""
+    from wavecast.integrations.sglang.served import calls
+
+    told = {f"{layer} {operator}": count for (layer, operator), count in calls.items()}
+    state.internal_state[NAME] = told
+    return state
+
+
+def emulated() -> AbstractContextManager[Any]:
+    """The GPU that `WAVECAST_SGLANG` names, unless one is emulated already."""
+    if gpu.emulated is not None:
+        return contextlib.nullcontext()
+    return device(asked(), pytorch=False)
+
+
+def _attention(model_runner: Any) -> Any:
+    from wavecast.integrations.sglang.attention import SglangAttentionBackend
+
+    return SglangAttentionBackend(model_runner)
+
+
+def _sampler() -> Any:
+    from wavecast.integrations.sglang.sampler import SglangSampler
+
+    return SglangSampler()
+
+
+__all__ = ["emulated", "on_emulated_gpu", "register", "register_layers", "with_calls"]

@@ -1,0 +1,29 @@
+"""The versions of SGLang that this integration is written for."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from wavecast.errors import MissingTool, UsageError
+
+SUPPORTED: Final = ("0.5.23",)
+"""Releases that the tests run with. SGLang changes its interfaces in the third number."""
+
+
+def check() -> str:
+    """The version of SGLang. Raises MissingTool without SGLang, UsageError for another release."""
+    try:
+        found = version("sglang")
+    except PackageNotFoundError:
+        hint = "pip install 'wavecast[sglang]'"
+        raise MissingTool("SGLang is not installed", hint=hint) from None
+    if found not in SUPPORTED:
+        raise UsageError(
+            f"SGLang {found}: wavecast works with {', '.join(SUPPORTED)}",
+            hint="unset WAVECAST_SGLANG, or install a release that wavecast works with",
+        )
+    return found
+
+
+__all__ = ["SUPPORTED", "check"]

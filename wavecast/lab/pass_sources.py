@@ -1,0 +1,139 @@
+"""Where the passes of a kernel are from: Triton, a HIP file, or LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from wavecast import files
+from wavecast.arch import Device
+from wavecast.compile import digest, hip
+from wavecast.compile.assembly import load
+from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.errors import CompileError
+from wavecast.lab.codegen import Llc, find_llc
+
+
+class PassSource(Protocol):
+    """A kernel whose passes can be printed."""
+
+    @property
+    def launch(self) -> Launch: ...
+
+    @property
+    def device(self) -> Device: ...
+
+    def mlir(self) -> str:
+        """What MLIR prints between its passes, "" where there is none. Raises CompileError."""
+        ...
+
+    def machine(self, options: Sequence[str]) -> tuple[str, str]:
+        """What LLVM prints with these options of llc, and the assembly. Raises CompileError."""
+        ...
+
+    def launch_of(self, assembly: str) -> Launch:
+        """The launch with other assembly. Raises CompileError where it does not assemble."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TritonPasses:
+    """A captured Triton kernel. Raises CompileError for code that Triton did not compile."""
+
+    launch: Launch
+    device: Device
+
+    def __post_init__(self) -> None:
+        if self.launch.code.origin != "triton":
+            raise CompileError(f"{self.launch.code.kernel}: it is not a kernel of Triton")
+
+    def mlir(self) -> str:
+        from wavecast.integrations.triton import compat
+        from wavecast.integrations.triton.dumps import mlir_dump
+
+        compat.warm_up()
+        return mlir_dump(self.launch.code, self.device)
+
+    def machine(self, options: Sequence[str]) -> tuple[str, str]:
+        from wavecast.integrations.triton.dumps import machine_dump
+
+        return machine_dump(self.launch.code, self.device, options)
+
+    def launch_of(self, assembly: str) -> Launch:
+        from wavecast.integrations.triton.generate import assembled
+
+        return replace(self.launch, code=assembled(self.launch.code, assembly, self.device))
+
+
+@dataclass(frozen=True, slots=True)
+class HipPasses:
+    """A kernel of a HIP file, in a launch that nobody stated, and the options of its compiler."""
+
+    launch: Launch
+    device: Device
+    path: Path
+    flags: tuple[str, ...] = ()
+
+    def mlir(self) -> str:
+        return ""
+
+    def machine(self, options: Sequence[str]) -> tuple[str, str]:
+        return hip.printed(self.path, self.device.target, self.flags, options)
+
+    def launch_of(self, assembly: str) -> Launch:
+        return _with_text(self.launch, assembly)
+
+
+@dataclass(frozen=True, slots=True)
+class IrPasses:
+    """A kernel of LLVM IR that llc compiles, in a launch that nobody stated."""
+
+    launch: Launch
+    device: Device
+    text: str
+    llc: Llc
+
+    def mlir(self) -> str:
+        return ""
+
+    def machine(self, options: Sequence[str]) -> tuple[str, str]:
+        given = (*self.llc.options, *options)
+        done = replace(self.llc, options=given).compiled(self.text)
+        return done.log, done.text
+
+    def launch_of(self, assembly: str) -> Launch:
+        return _with_text(self.launch, assembly)
+
+
+def _with_text(launch: Launch, assembly: str) -> Launch:
+    """The launch with other assembly that is not assembled."""
+    stages = {**launch.code.stages, "amdgcn": assembly}
+    stages.pop("hsaco", None)
+    name = digest.digest(launch.code.digest, assembly)
+    return replace(launch, code=replace(launch.code, stages=stages, digest=name))
+
+
+def sources_of(path: Path, device: Device, flags: tuple[str, ...] = ()) -> list[PassSource]:
+    """The kernels of a HIP file, or of LLVM IR in a file NAME.ll, which the newest llc in PATH
+    compiles; `flags` are options of the compiler. Raises CompileError, InputError, MissingTool."""
+    target = device.target
+    if path.suffix != ".ll":
+        codes = hip.compile_file(path, target, flags)
+        return [HipPasses(_unstated(code), device, path, flags) for code in codes]
+    text = files.read_text(path)
+    llc = Llc(find_llc(), target, flags)
+    found: list[PassSource] = []
+    for code in load(llc.assembly(text), target, path):
+        named = replace(code, compiler=llc.name)
+        found.append(IrPasses(_unstated(named), device, text, llc))
+    return found
+
+
+def _unstated(code: CodeObject) -> Launch:
+    """A launch whose grid and block nobody stated."""
+    return Launch(code, (0, 0, 0), (0, 0, 0))
+
+
+__all__ = ["HipPasses", "IrPasses", "PassSource", "TritonPasses", "sources_of"]
