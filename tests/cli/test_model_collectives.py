@@ -36,11 +36,11 @@ def test_text_json_and_xml(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--collectives", "all_reduce"), "is no collective: NAME:SIZE"),
+        (("--collectives", "all_reduce"), "is not a collective: NAME:SIZE"),
         (("--collectives", "all_sum:4K"), "unknown collective 'all_sum'"),
         (("--collectives", "all_reduce:4K", "--tp", "2"), "--tp does not apply to --collectives"),
         (("--leaf", "2"), "--leaf belongs to --collectives"),
-        (("--collectives", "all_reduce:4K", "--what-if", "hbm*2"), "'hbm\\*2' is no change"),
+        (("--collectives", "all_reduce:4K", "--what-if", "hbm*2"), "'hbm\\*2' is not a change"),
         (("--collectives", "all_reduce:4K", "--system", "mi300x"), "two GPUs or more"),
     ],
 )

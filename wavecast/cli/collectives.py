@@ -100,7 +100,7 @@ def _asked(text: str) -> tuple[str, int]:
     function, _, size = text.strip().partition(":")
     found = _SIZE.fullmatch(size.strip())
     if found is None or not int(found[1]):
-        raise UsageError(f"{text.strip()!r} is no collective: NAME:SIZE, all_reduce:64M")
+        raise UsageError(f"{text.strip()!r} is not a collective: NAME:SIZE, all_reduce:64M")
     return function, int(found[1]) * _UNITS[(found[2] or "").upper()]
 
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
-    from wavecast.systems.collectives.schedule import Schedule
+    from wavecast.systems.collectives.schedule import MessageSchedule
 
 MOST_RANKS: Final = 256
 _PROTOCOLS: Final = {"flags": "LL", "slices": "Simple"}
@@ -67,7 +67,7 @@ class _Gpu:
         return next(self.blocks[key] for key, one in self.numbers.items() if one == number)
 
 
-def msccl_xml(schedule: Schedule, protocol: str) -> str:
+def msccl_xml(schedule: MessageSchedule, protocol: str) -> str:
     """An in-place all-reduce as an algorithm of MSCCL. Raises UsageError for other functions and
     for more than 256 GPUs."""
     from wavecast.systems.collectives.schedule import messages
@@ -92,7 +92,7 @@ def msccl_xml(schedule: Schedule, protocol: str) -> str:
     return "\n".join(_lines(schedule, protocol, gpus)) + "\n"
 
 
-def _lines(schedule: Schedule, protocol: str, gpus: list[_Gpu]) -> Iterator[str]:
+def _lines(schedule: MessageSchedule, protocol: str, gpus: list[_Gpu]) -> Iterator[str]:
     ranks = schedule.ranks
     yield (
         f"<algo name={quoteattr(schedule.name)} proto={quoteattr(_PROTOCOLS[protocol])} "

@@ -11,14 +11,14 @@ from wavecast.arch.systems import system
 from wavecast.errors import UsageError
 from wavecast.model.ops.collectives import price
 from wavecast.report.msccl import msccl_xml
-from wavecast.systems.collectives.schedule import Schedule, messages, schedules
+from wavecast.systems.collectives.schedule import MessageSchedule, messages, schedules
 from wavecast.systems.collectives.search import answer, search
 from wavecast.systems.collectives.simulate import Cluster, simulate
 
 SHAPES = [(4, 1), (1, 4), (3, 1), (1, 5), (4, 2), (2, 3), (4, 4), (3, 2)]
 
 
-def run(schedule: Schedule) -> list[dict[int, Counter[int]]]:
+def run(schedule: MessageSchedule) -> list[dict[int, Counter[int]]]:
     """What every rank has of each chunk at the end: how often each rank's data is in it."""
     ranks = schedule.ranks
     if schedule.function == "all_gather":

@@ -32,14 +32,14 @@ INDICES: Final = (torch.int64, torch.int32)
 class Dispatched:
     """The tokens that a rank got. `tokens`[n, columns] are ordered by expert, `counts`[experts of
     the rank] (int64) are the rows of each. `sources`[n, 3] (int64) has the rank, token and choice
-    of each row. `places`[tokens of the rank, choices, 2] (int64) has the rank and the row of what
+    of each row. `positions`[tokens of the rank, choices, 2] (int64) has the rank and the row of what
     the rank sent; `longest` is the largest n of all
     ranks, `most` the largest number of tokens that a rank sent."""
 
     tokens: Tensor
     counts: Tensor
     sources: Tensor
-    places: Tensor
+    positions: Tensor
     longest: int
     most: int
 
@@ -72,14 +72,14 @@ def rows_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def combine_kernel(
-    x, places, weights, own, out, own_signals, buffers, signals, rank, epoch, staged, rows,
+    x, positions, weights, own, out, own_signals, buffers, signals, rank, epoch, staged, rows,
     columns, x_stride, out_stride,
     CHOICES: tl.constexpr,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
     PROGRAMS: tl.constexpr,
 ):  # fmt: skip
-    """Stage `staged` rows of x, then out[t] = Σ_c weights[t, c] · row places[t, c, 1] of the buffer
-    of places[t, c, 0], in float32 in the order of choices."""
+    """Stage `staged` rows of x, then out[t] = Σ_c weights[t, c] · row positions[t, c, 1] of the buffer
+    of positions[t, c, 0], in float32 in the order of choices."""
     for row in range(tl.program_id(0), staged, tl.num_programs(0)):
         for start in range(0, columns, BLOCK):
             offs = start + tl.arange(0, BLOCK)
@@ -92,8 +92,8 @@ def combine_kernel(
             offs = start + tl.arange(0, BLOCK)
             acc = tl.zeros((BLOCK,), tl.float32)
             for choice in range(CHOICES):
-                place = places + (row * CHOICES + choice) * 2
-                source, at = tl.load(place), tl.load(place + 1)
+                spot = positions + (row * CHOICES + choice) * 2
+                source, at = tl.load(spot), tl.load(spot + 1)
                 weight = tl.load(weights + row * CHOICES + choice).to(tl.float32)
                 value = tl.zeros((BLOCK,), tl.float32)
                 for peer in tl.static_range(WORLD):
@@ -135,10 +135,10 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     padded = torch.full((most, topk), -1)
     padded[: len(own)] = own
     every = _gathered(padded.view(-1), x, group).view(world, most, topk) if most else padded[None]
-    sources, counts, places, longest = _routes(every, sizes[:, 0].tolist(), experts, group)
+    sources, counts, positions, longest = _routes(every, sizes[:, 0].tolist(), experts, group)
     device = x.device
     tokens = torch.empty((len(sources), columns), dtype=x.dtype, device=x.device)
-    found = Dispatched(tokens, counts, sources.to(device), places.to(device), longest, most)
+    found = Dispatched(tokens, counts, sources.to(device), positions.to(device), longest, most)
     programs = _programs(max(most, longest))
     for first, last in _slices(name, x, columns, max(most, 1), group):
         buffers, epoch = group.launch(x.dtype, 1)
@@ -161,9 +161,9 @@ def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: Ra
     name = "expert_combine"
     dtype_in(name, "y", y, FLOATS)
     dtype_in(name, "weights", weights, FLOATS)
-    rows, topk = dispatched.places.shape[:2]
+    rows, topk = dispatched.positions.shape[:2]
     shape_is(name, "weights", weights, (rows, topk))
-    require(y.dim() == 2 and y.shape[1] > 0, name, "y is no matrix with columns")
+    require(y.dim() == 2 and y.shape[1] > 0, name, "y is not a matrix with columns")
     shape_is(name, "y", y, (len(dispatched.tokens), y.shape[1]))
     group.accepts(name, y, empty=True)
     columns, longest = y.shape[1], dispatched.longest
@@ -174,7 +174,7 @@ def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: Ra
         buffers, epoch = group.launch(y.dtype, 1)
         part, into = y[:, first:last], out[:, first:last]
         combine_kernel[(programs,)](
-            part, dispatched.places, weights.contiguous(), buffers[group.rank], into,
+            part, dispatched.positions, weights.contiguous(), buffers[group.rank], into,
             group.signals[group.rank], tuple(buffers), tuple(group.signals), group.rank, epoch,
             len(y), rows, last - first, columns, columns, CHOICES=topk,
             **_constants(part, group, programs),
@@ -185,7 +185,7 @@ def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: Ra
 def _routes(
     every: Tensor, tokens: list[int], experts: int, group: RankGroup
 ) -> tuple[Tensor, Tensor, Tensor, int]:
-    """`sources`, `counts`, `places` and `longest` of `Dispatched`, from the choices of all ranks:
+    """`sources`, `counts`, `positions` and `longest` of `Dispatched`, from the choices of all ranks:
     every[world, most, k], -1 where a rank has fewer tokens."""
     world, most, topk = group.world, every.shape[1], every.shape[2]
     each = experts // world
@@ -195,13 +195,13 @@ def _routes(
     homes = flat[order] // each
     rows = torch.bincount(homes, minlength=world)
     starts = rows.cumsum(0) - rows
-    places = torch.full((flat.numel(), 2), -1)
-    places[order, 0] = homes
-    places[order, 1] = torch.arange(len(order)) - starts[homes]
+    positions = torch.full((flat.numel(), 2), -1)
+    positions[order, 0] = homes
+    positions[order, 1] = torch.arange(len(order)) - starts[homes]
     mine = order[homes == group.rank]
     sources = torch.stack([mine // (most * topk or 1), mine // topk % (most or 1), mine % topk], 1)
     counts = torch.bincount(flat[mine] - group.rank * each, minlength=each)
-    own = places.view(world, most, topk, 2)[group.rank, : tokens[group.rank]]
+    own = positions.view(world, most, topk, 2)[group.rank, : tokens[group.rank]]
     return sources, counts, own.contiguous(), int(rows.max())
 
 

@@ -11,7 +11,7 @@ messages tell the time of all.
     halving    log2 P rounds; half, a quarter … of the data to a partner (P a power of two)
     doubling   log2 P rounds; all data to a partner, which adds (all-reduce; P a power of two)
 
-A reduce-scatter leaves a rank with the chunks of its own number on the axis; an all-gather is the
+A reduce-scatter leaves a rank with the chunks of that number on the axis; an all-gather is the
 reverse.
 """
 
@@ -27,7 +27,7 @@ FUNCTIONS: Final = ("all_reduce", "reduce_scatter", "all_gather")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RankSends:
     """What a rank sends in a round along its axis: to the position `partner` the chunks whose
     number on the axis is in `parts`. `reduce`: the partner adds them to its own."""
 
@@ -52,30 +52,30 @@ class Phase:
             return 1
         return self.size - 1 if self.algorithm == "ring" else (self.size - 1).bit_length()
 
-    def steps(self, position: int, number: int) -> Iterator[Step]:
+    def steps(self, position: int, number: int) -> Iterator[RankSends]:
         """What the rank at a position of the axis sends in a round."""
         size, scatter = self.size, self.function == "reduce_scatter"
         if self.algorithm == "ring":
             part = (position - number - scatter) % size
-            yield Step((position + 1) % size, (part,), scatter)
+            yield RankSends((position + 1) % size, (part,), scatter)
         elif self.algorithm == "direct":
             for offset in range(1, size):
                 partner = (position + offset) % size
-                yield Step(partner, (partner if scatter else position,), scatter)
+                yield RankSends(partner, (partner if scatter else position,), scatter)
         elif self.algorithm == "halving":
             bit = self.rounds - 1 - number if scatter else number
             partner = position ^ (1 << bit)
             first = (partner if scatter else position) >> bit << bit
-            yield Step(partner, range(first, first + (1 << bit)), scatter)
+            yield RankSends(partner, range(first, first + (1 << bit)), scatter)
         else:
-            yield Step(position ^ (1 << number), range(size), True)
+            yield RankSends(position ^ (1 << number), range(size), True)
 
     def __str__(self) -> str:
         return f"{self.algorithm} {self.function.replace('_', '-')} ({self.axis})"
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class MessageSchedule:
     """`function` by `phases`, on `nodes` nodes of `local` GPUs."""
 
     function: str
@@ -95,17 +95,17 @@ class Schedule:
 
     def shares(self) -> Iterator[tuple[Phase, float]]:
         """Phases, and the share of all data that a part of theirs is."""
-        held = dict.fromkeys(AXES, 1.0)
+        kept = dict.fromkeys(AXES, 1.0)
         extent = {"node": self.local, "rail": self.nodes}
         if self.function == "all_gather":
-            held = {axis: 1 / extent[axis] for axis in AXES}
+            kept = {axis: 1 / extent[axis] for axis in AXES}
         for phase in self.phases:
             other = AXES[1 - AXES.index(phase.axis)]
-            yield phase, held[other] / phase.size
+            yield phase, kept[other] / phase.size
             if phase.function == "reduce_scatter":
-                held[phase.axis] = 1 / phase.size
+                kept[phase.axis] = 1 / phase.size
             elif phase.function == "all_gather":
-                held[phase.axis] = 1.0
+                kept[phase.axis] = 1.0
 
     @property
     def name(self) -> str:
@@ -124,19 +124,19 @@ class Message:
     reduce: bool
 
 
-def messages(schedule: Schedule) -> Iterator[Message]:
+def messages(schedule: MessageSchedule) -> Iterator[Message]:
     """Every message of every rank, in order of rounds."""
     local, nodes = schedule.local, schedule.nodes
     extent = {"node": local, "rail": nodes}
     everything = schedule.function != "all_gather"
-    held = dict.fromkeys(AXES, everything)
+    kept = dict.fromkeys(AXES, everything)
     start = 0
     for phase in schedule.phases:
         other = AXES[1 - AXES.index(phase.axis)]
         for number in range(phase.rounds):
             for rank in range(schedule.ranks):
                 at = {"node": rank % local, "rail": rank // local}
-                across = range(extent[other]) if held[other] else (at[other],)
+                across = range(extent[other]) if kept[other] else (at[other],)
                 for step in phase.steps(at[phase.axis], number):
                     ends = {**at, phase.axis: step.partner}
                     chunks = tuple(
@@ -148,10 +148,10 @@ def messages(schedule: Schedule) -> Iterator[Message]:
                     yield Message(start + number, rank, target, chunks, step.reduce)
         start += phase.rounds
         if phase.function != "all_reduce":
-            held[phase.axis] = phase.function == "all_gather"
+            kept[phase.axis] = phase.function == "all_gather"
 
 
-def schedules(function: str, local: int, nodes: int) -> Iterator[Schedule]:
+def schedules(function: str, local: int, nodes: int) -> Iterator[MessageSchedule]:
     """Schedules of a function that fit the numbers of GPUs and nodes."""
     near = [name for name in ALGORITHMS if _fits(name, local)] if local > 1 else [""]
     far = [name for name in ALGORITHMS if _fits(name, nodes)] if nodes > 1 else [""]
@@ -159,7 +159,7 @@ def schedules(function: str, local: int, nodes: int) -> Iterator[Schedule]:
         for outer in far:
             found = _phases(function, local, nodes, inner, outer)
             if found is not None:
-                yield Schedule(function, local, nodes, found)
+                yield MessageSchedule(function, local, nodes, found)
 
 
 def _fits(algorithm: str, size: int) -> bool:
@@ -196,4 +196,12 @@ def _phases(
     return (*along("reduce_scatter"), *along("all_gather"))
 
 
-__all__ = ["ALGORITHMS", "FUNCTIONS", "Message", "Phase", "Schedule", "messages", "schedules"]
+__all__ = [
+    "ALGORITHMS",
+    "FUNCTIONS",
+    "Message",
+    "MessageSchedule",
+    "Phase",
+    "messages",
+    "schedules",
+]

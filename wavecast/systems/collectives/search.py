@@ -100,7 +100,7 @@ def _change(text: str) -> tuple[str, str, float]:
     except ValueError:
         factor = 0.0
     if name not in CHANGES or not 0 < factor < 1e6:
-        raise UsageError(f"{text!r} is no change: NAME*FACTOR of {', '.join(CHANGES)}")
+        raise UsageError(f"{text!r} is not a change: NAME*FACTOR of {', '.join(CHANGES)}")
     return text, name, factor if sign == "*" else 1 / factor
 
 

@@ -22,7 +22,7 @@ from wavecast.arch.links import GpuGroup
 from wavecast.errors import UsageError
 from wavecast.model.ops.collectives.algorithms import Known, link_rate, network_rate
 from wavecast.model.ops.collectives.problem import known_of
-from wavecast.systems.collectives.schedule import Phase, Schedule
+from wavecast.systems.collectives.schedule import MessageSchedule, Phase
 
 _WATCHED = 24
 """Rounds of a phase that are simulated before its increments count as those of all others."""
@@ -63,7 +63,7 @@ class Cluster:
 class ScheduleTime:
     """A simulated schedule: `seconds`, and seconds that the links and NICs of a GPU send."""
 
-    schedule: Schedule
+    schedule: MessageSchedule
     protocol: str
     pieces: int
     seconds: float
@@ -87,7 +87,7 @@ class _Round:
 
 
 def simulate(
-    schedule: Schedule, cluster: Cluster, size: float, protocol: str, pieces: int
+    schedule: MessageSchedule, cluster: Cluster, size: float, protocol: str, pieces: int
 ) -> ScheduleTime:
     """The time of a schedule of `size` bytes (the buffer that is reduced, the whole of what is
     gathered) in `pieces` pieces, by a protocol of `PROTOCOLS`."""
