@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from wavecast.integrations.torch import library
 from wavecast.integrations.torch.mode import substituted
 from wavecast.integrations.torch.verify import verify
-from wavecast.kernels.distributed import collectives as distributed
+from wavecast.kernels.distributed import functions as distributed
 from wavecast.kernels.operator import Gradient, Operator, Tolerance
 from wavecast.kernels.registry import operator, operators, register
 

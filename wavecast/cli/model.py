@@ -10,6 +10,8 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli import workload as workloads
+from wavecast.cli.collectives import NAMES as COLLECTIVE_OPTIONS
+from wavecast.cli.collectives import check_collectives, collective_options, run_collectives
 from wavecast.cli.model_search import run_search
 from wavecast.cli.module import ModelCommand
 from wavecast.cli.outputs import file_options, taken
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     wavecast model Llama-3.1-8B --system 8xMI300X --train --batch 64 --seq 8192 --fsdp
 
     wavecast model DeepSeek-R1 --compare 8xMI300X,8xMI355X,8xH200 --price 2.5
+
+    wavecast model --collectives all_reduce:64M --system 128x8xMI300X --oversubscription 2
 
     wavecast model script.py:factory --system mi300x,h200   (see wavecast model x.py:f --help)
 
@@ -114,6 +118,7 @@ if TYPE_CHECKING:
               show_default=True)  # fmt: skip
 @training_options
 @workloads.options
+@collective_options
 def command(
     name: str | None,
     list_: bool,
@@ -161,6 +166,13 @@ def command(
     if list_:
         _list()
         return 0
+    check_collectives(click.get_current_context())
+    simulated = {key: training.pop(key) for key in COLLECTIVE_OPTIONS}
+    if simulated["collectives"]:
+        return run_collectives(
+            *(systems, arch_files, system_files),
+            options=simulated, changes=changes, detail=detail, format_=format_,
+        )  # fmt: skip
     if name is None:
         raise UsageError("no MODEL", hint="wavecast model --list names the known ones")
     check_options(click.get_current_context())

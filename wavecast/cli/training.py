@@ -58,7 +58,7 @@ _OPTIONS: Final = (
 
 _BOTH: Final = (
     *("name", "list_", "systems", "arch_files", "system_files", "tp", "pp", "dp", "ep", "dtype"),
-    *("detail", "format_"),
+    *("detail", "format_", "collectives", "oversubscription", "leaf", "msccl"),
     *outputs.NAMES,
 )
 """Parameters that training shares with serving."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wavecast.documents.arch import ArchDocument
 from wavecast.documents.base import JsonObject
 from wavecast.documents.check import CheckDocument
+from wavecast.documents.collectives import CollectivesDocument
 from wavecast.documents.compare import CompareDocument
 from wavecast.documents.diff import BisectDocument, DiffDocument
 from wavecast.documents.engine import EngineDocument
@@ -41,6 +42,7 @@ def documents() -> dict[str, type[JsonObject]]:
         SystemDocument,
         ModelSearchDocument,
         TrainingDocument,
+        CollectivesDocument,
         GraphDocument,
         CheckDocument,
         TraceDocument,

@@ -206,10 +206,7 @@ def shots_for(size: int, world: int) -> int:
 
 def _check(name: str, x: Tensor, group: RankGroup, *, empty: bool = False) -> None:
     dtype_in(name, "x", x, MOVED)
-    require(empty or x.numel() > 0, name, "x is empty")
-    require(x.is_contiguous(), name, "x is not contiguous")
-    here = group.buffers[group.rank].get_device()
-    require(x.get_device() == here, name, f"x is on {x.device}, rank {group.rank} on cuda:{here}")
+    group.accepts(name, x, empty=empty)
 
 
 def _check_reduced(name: str, x: Tensor, group: RankGroup, op: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavecast.kernels.checks import FLOATS, ArgumentError
+from wavecast.kernels.checks import FLOATS, ArgumentError, require
 from wavecast.kernels.distributed.signals import pad_size
 from wavecast.model.ops.collectives.libraries import OWN_HALF
 
@@ -28,7 +28,9 @@ _RECENT: Final = 16
 _FIELDS: Final = 6
 CALLS: Final = (
     *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_uneven"),
-    *("broadcast", "all_reduce_rms_norm"),
+    *("broadcast", "all_reduce_rms_norm", "all_reduce_quantised", "all_reduce_rms_norm_quantised"),
+    *("expert_dispatch", "expert_combine", "gemm_reduce_scatter", "gemm_all_reduce"),
+    *("all_gather_gemm", "ring_attention"),
 )
 OPS: Final = ("sum", "avg", "max", "min", "product")
 MOVED: Final = (
@@ -117,6 +119,16 @@ class RankGroup:
     def half(self) -> int:
         """Bytes that one call may stage."""
         return self.buffers[0].numel() // 2
+
+    def accepts(self, name: str, x: Tensor, *, empty: bool = False) -> None:
+        """Raises ArgumentError for a tensor that `name` cannot take: empty (unless `empty`), not
+        contiguous, or of another GPU."""
+        require(empty or x.numel() > 0, name, "x is empty")
+        require(x.is_contiguous(), name, "x is not contiguous")
+        here = self.buffers[self.rank].get_device()
+        require(
+            x.get_device() == here, name, f"x is on {x.device}, rank {self.rank} on cuda:{here}"
+        )
 
     def begin(self, call: RankCall) -> None:
         """Start a call. Raises ArgumentError if a peer has called something else."""

@@ -21,23 +21,54 @@ BLOCKS: Final = OWN_BLOCKS
 
 
 @triton.jit
-def exchange(
-    signals, own_signals, rank, epoch,
-    WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
-):  # fmt: skip
-    """Release what this program has stored to all peers, and acquire what theirs have."""
-    SLOTS: tl.constexpr = triton.next_power_of_2(WORLD * WAVES)
-    row = tl.program_id(0) * SLOTS
+def notify(signals, rank, epoch, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr):
+    """Release what this program has stored to all peers."""
+    row = tl.program_id(0) * triton.next_power_of_2(WORLD * WAVES)
     thread = tl.arange(0, WAVES * LANES)
     sent = row + rank * WAVES + thread // LANES
     first = thread % LANES == 0
     for peer in tl.static_range(WORLD):
         tl.atomic_xchg(signals[peer] + sent, epoch, mask=first, sem="release", scope="sys")
+
+
+@triton.jit
+def wait_for(own_signals, program, epoch, WORLD: tl.constexpr, WAVES: tl.constexpr):
+    """Acquire what program number `program` of all ranks has released by `epoch`."""
+    SLOTS: tl.constexpr = triton.next_power_of_2(WORLD * WAVES)
     slot = tl.arange(0, SLOTS)
     mask = slot < WORLD * WAVES
     missing = 1
     while missing > 0:
-        seen = tl.atomic_add(own_signals + row + slot, 0, mask=mask, sem="acquire", scope="sys")
+        at = own_signals + program * SLOTS + slot
+        seen = tl.atomic_add(at, 0, mask=mask, sem="acquire", scope="sys")
+        missing = tl.sum(tl.where(mask & (seen < epoch), 1, 0), axis=0)
+    tl.debug_barrier()
+
+
+@triton.jit
+def exchange(
+    signals, own_signals, rank, epoch,
+    WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Release what this program has stored to all peers, and acquire what theirs have."""
+    notify(signals, rank, epoch, WORLD, WAVES, LANES)
+    wait_for(own_signals, tl.program_id(0), epoch, WORLD, WAVES)
+
+
+@triton.jit
+def exchange_all(
+    signals, own_signals, rank, epoch,
+    WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr, PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    """As `exchange`, with what all programs of all ranks have released; there are as many on each.
+    `PROGRAMS` is a power of two, at least their number."""
+    notify(signals, rank, epoch, WORLD, WAVES, LANES)
+    SLOTS: tl.constexpr = triton.next_power_of_2(WORLD * WAVES)
+    slot = tl.arange(0, PROGRAMS * SLOTS)
+    mask = (slot < tl.num_programs(0) * SLOTS) & (slot % SLOTS < WORLD * WAVES)
+    missing = 1
+    while missing > 0:
+        seen = tl.atomic_add(own_signals + slot, 0, mask=mask, sem="acquire", scope="sys")
         missing = tl.sum(tl.where(mask & (seen < epoch), 1, 0), axis=0)
     tl.debug_barrier()
 
@@ -47,4 +78,4 @@ def pad_size(world: int, waves: int) -> int:
     return BLOCKS * triton.next_power_of_2(world * waves)
 
 
-__all__ = ["BLOCKS", "exchange", "pad_size"]
+__all__ = ["BLOCKS", "exchange", "exchange_all", "notify", "pad_size", "wait_for"]

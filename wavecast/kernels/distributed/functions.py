@@ -1,0 +1,37 @@
+"""`wavecast.ops.distributed`: everything that the ranks of a group call."""
+
+from wavecast.kernels.distributed.collectives import (
+    RankGroup,
+    all_gather,
+    all_reduce,
+    all_reduce_rms_norm,
+    all_to_all,
+    all_to_all_uneven,
+    broadcast,
+    groups,
+    reduce_scatter,
+    shots_for,
+)
+from wavecast.kernels.distributed.experts import Dispatched, expert_combine, expert_dispatch
+from wavecast.kernels.distributed.quantised import (
+    all_reduce_quantised,
+    all_reduce_rms_norm_quantised,
+)
+
+__all__ = [
+    "Dispatched",
+    "RankGroup",
+    "all_gather",
+    "all_reduce",
+    "all_reduce_quantised",
+    "all_reduce_rms_norm",
+    "all_reduce_rms_norm_quantised",
+    "all_to_all",
+    "all_to_all_uneven",
+    "broadcast",
+    "expert_combine",
+    "expert_dispatch",
+    "groups",
+    "reduce_scatter",
+    "shots_for",
+]

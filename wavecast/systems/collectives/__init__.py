@@ -1,0 +1,1 @@
+"""Collectives on many nodes: schedules of messages, their simulation, a search of schedules."""

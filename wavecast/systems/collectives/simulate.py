@@ -1,0 +1,151 @@
+"""The time of a schedule: messages over the links of nodes, NICs and the uplinks of switches.
+
+One rank's messages are simulated, since all ranks send alike. The data are cut into pieces, so that
+a piece is on the network while another is on the links of the node: a round of a piece starts when
+its round before has arrived and the links it needs have sent what came earlier. A message arrives
+`hop` after it was sent. A NIC takes one message of a GPU at a time, and `flag_hop` at least for
+each: an assumption that keeps thousands of small messages from being free. Where the increments of
+all pieces repeat, the rest of a phase follows from them, so 10,000 GPUs take as long as few.
+
+A leaf switch links `leaf` nodes: of one rail where the network has rails. Its uplinks carry 1 /
+`oversubscription` of what its NICs do. Of messages between nodes `d` apart, min(d, N - d, leaf) /
+leaf leave their leaf switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from wavecast.arch import Device
+from wavecast.arch.links import GpuGroup
+from wavecast.errors import UsageError
+from wavecast.model.ops.collectives.algorithms import Known, link_rate, network_rate
+from wavecast.model.ops.collectives.problem import known_of
+from wavecast.systems.collectives.schedule import MessageSchedule, Phase
+
+_WATCHED = 24
+"""Rounds of a phase that are simulated before its increments count as those of all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """GPUs of one kind and what links them. `latency` is a factor of all latencies."""
+
+    device: Device
+    group: GpuGroup
+    oversubscription: float = 1.0
+    leaf: int = 32
+    latency: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.oversubscription < 1 or self.leaf < 1 or self.latency <= 0:
+            raise UsageError("oversubscription is 1 or more, a leaf switch has a node or more")
+
+    def scaled(self, *, links: float = 1.0, network: float = 1.0, latency: float = 1.0) -> Cluster:
+        """With factors of the bandwidth of links, of NICs, and of latencies."""
+        fabric, nics = self.group.fabric, self.group.network
+        group = replace(
+            self.group,
+            fabric=fabric and fabric.scaled(links),
+            network=nics and replace(nics, bandwidth=network * nics.bandwidth),
+        )
+        return replace(self, group=group, latency=self.latency * latency)
+
+    def uplinks(self, distance: int) -> float:
+        """Time of a byte between nodes `distance` apart over that of a byte on the NIC."""
+        nodes = self.group.nodes
+        near = min(distance % nodes, -distance % nodes)
+        return max(1.0, self.oversubscription * min(near, self.leaf) / self.leaf)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTime:
+    """A simulated schedule: `seconds`, and seconds that the links and NICs of a GPU send."""
+
+    schedule: MessageSchedule
+    protocol: str
+    pieces: int
+    seconds: float
+    links: float
+    network: float
+
+    @property
+    def limiter(self) -> str:
+        """`links` or `network` where they send for half of the time, else `latency`."""
+        name = "network" if self.network > self.links else "links"
+        return name if max(self.links, self.network) > self.seconds / 2 else "latency"
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """Seconds that a round of one piece keeps its links busy, and its latency."""
+
+    resource: str
+    busy: float
+    hop: float
+
+
+def simulate(
+    schedule: MessageSchedule, cluster: Cluster, size: float, protocol: str, pieces: int
+) -> ScheduleTime:
+    """The time of a schedule of `size` bytes (the buffer that is reduced, the whole of what is
+    gathered) in `pieces` pieces, by a protocol of `PROTOCOLS`."""
+    known = known_of(cluster.device)
+    arrived = [0.0] * pieces
+    free = {"links": 0.0, "network": 0.0}
+    busy = dict.fromkeys(free, 0.0)
+    for phase, share in schedule.shares():
+        rounds = list(_rounds(phase, share * size / pieces, cluster, known, protocol))
+        for one in rounds:
+            busy[one.resource] += pieces * one.busy
+        arrived = _run(rounds, arrived, free)
+    seconds = known["start"] * cluster.latency + max(arrived)
+    return ScheduleTime(schedule, protocol, pieces, seconds, busy["links"], busy["network"])
+
+
+def _run(rounds: Sequence[_Round], arrived: list[float], free: dict[str, float]) -> list[float]:
+    """When the last round of each piece has arrived; `free` is when links are next idle."""
+    number, alike = 0, len(set(rounds)) == 1
+    while number < len(rounds):
+        one, before = rounds[number], arrived
+        after: list[float] = []
+        for start in before:
+            begin = max(start, free[one.resource])
+            free[one.resource] = begin + one.busy
+            after.append(begin + one.busy + one.hop)
+        arrived, number = after, number + 1
+        steps = [new - old for new, old in zip(after, before, strict=True)]
+        if alike and number >= _WATCHED and max(steps) - min(steps) <= 1e-9 * max(steps):
+            rest = (len(rounds) - number) * steps[0]
+            free[one.resource] += rest
+            return [time + rest for time in arrived]
+    return arrived
+
+
+def _rounds(
+    phase: Phase, part: float, cluster: Cluster, known: Known, protocol: str
+) -> Iterator[_Round]:
+    share = known["flag_fraction"] if protocol == "flags" else 1.0
+    group, name = cluster.group, protocol[:-1]
+    near = phase.axis == "node"
+    hop = cluster.latency * known[f"{name}_hop" if near else f"{name}_network_hop"]
+    if near:
+        assert group.fabric is not None
+        rate = link_rate(group, group.local, known) * share
+        pair = phase.algorithm in ("halving", "doubling") and group.fabric.topology == "mesh"
+        rate /= (phase.size - 1) if pair else 1  # one partner, one of the links
+    else:
+        rate = network_rate(group, known) * share
+    different = 1 if phase.algorithm == "ring" else phase.rounds  # those of a ring are alike
+    for number in range(different):
+        sent = 0.0
+        for step in phase.steps(0, number):
+            factor = 1.0 if near else cluster.uplinks(step.partner)
+            posted = 0.0 if near else cluster.latency * known["flag_hop"]
+            sent += max(len(step.parts) * part * factor / rate, posted)
+        one = _Round("links" if near else "network", sent, hop)
+        yield from [one] * (phase.rounds // different)
+
+
+__all__ = ["Cluster", "ScheduleTime", "simulate"]
