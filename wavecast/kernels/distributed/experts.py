@@ -32,9 +32,9 @@ INDICES: Final = (torch.int64, torch.int32)
 class Dispatched:
     """The tokens that a rank got. `tokens`[n, columns] are ordered by expert, `counts`[experts of
     the rank] (int64) are the rows of each. `sources`[n, 3] (int64) has the rank, token and choice
-    of each row. `positions`[tokens of the rank, choices, 2] (int64) has the rank and the row of what
-    the rank sent; `longest` is the largest n of all
-    ranks, `most` the largest number of tokens that a rank sent."""
+    of each row. `positions`[tokens of the rank, choices, 2] (int64) has the rank and the row of
+    what the rank sent; `longest` is the largest n of all ranks, `most` the largest number of tokens
+    that a rank sent."""
 
     tokens: Tensor
     counts: Tensor
@@ -78,8 +78,8 @@ def combine_kernel(
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
     PROGRAMS: tl.constexpr,
 ):  # fmt: skip
-    """Stage `staged` rows of x, then out[t] = Σ_c weights[t, c] · row positions[t, c, 1] of the buffer
-    of positions[t, c, 0], in float32 in the order of choices."""
+    """Stage `staged` rows of x, then out[t] = Σ_c weights[t, c] · row positions[t, c, 1] of the
+    buffer of positions[t, c, 0], in float32 in the order of choices."""
     for row in range(tl.program_id(0), staged, tl.num_programs(0)):
         for start in range(0, columns, BLOCK):
             offs = start + tl.arange(0, BLOCK)
@@ -185,8 +185,8 @@ def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: Ra
 def _routes(
     every: Tensor, tokens: list[int], experts: int, group: RankGroup
 ) -> tuple[Tensor, Tensor, Tensor, int]:
-    """`sources`, `counts`, `positions` and `longest` of `Dispatched`, from the choices of all ranks:
-    every[world, most, k], -1 where a rank has fewer tokens."""
+    """`sources`, `counts`, `positions` and `longest` of `Dispatched`, from the choices of all
+    ranks: every[world, most, k], -1 where a rank has fewer tokens."""
     world, most, topk = group.world, every.shape[1], every.shape[2]
     each = experts // world
     flat = every.reshape(-1)

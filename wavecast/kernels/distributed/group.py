@@ -29,8 +29,7 @@ _FIELDS: Final = 6
 CALLS: Final = (
     *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_uneven"),
     *("broadcast", "all_reduce_rms_norm", "all_reduce_quantised", "all_reduce_rms_norm_quantised"),
-    *("expert_dispatch", "expert_combine", "gemm_reduce_scatter", "gemm_all_reduce"),
-    *("all_gather_gemm", "ring_attention"),
+    *("expert_dispatch", "expert_combine"),
 )
 OPS: Final = ("sum", "avg", "max", "min", "product")
 MOVED: Final = (
