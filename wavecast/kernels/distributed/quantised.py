@@ -13,6 +13,7 @@ and what rounding to the dtype of the result adds.
 
 # pyright: reportGeneralTypeIssues=false, reportAssignmentType=false
 # pyright: reportArgumentType=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false
 
 from __future__ import annotations
 

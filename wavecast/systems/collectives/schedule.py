@@ -95,7 +95,7 @@ class MessageSchedule:
 
     def shares(self) -> Iterator[tuple[Phase, float]]:
         """Phases, and the share of all data that a part of theirs is."""
-        kept = dict.fromkeys(AXES, 1.0)
+        kept: dict[str, float] = dict.fromkeys(AXES, 1.0)
         extent = {"node": self.local, "rail": self.nodes}
         if self.function == "all_gather":
             kept = {axis: 1 / extent[axis] for axis in AXES}
@@ -129,7 +129,7 @@ def messages(schedule: MessageSchedule) -> Iterator[Message]:
     local, nodes = schedule.local, schedule.nodes
     extent = {"node": local, "rail": nodes}
     everything = schedule.function != "all_gather"
-    kept = dict.fromkeys(AXES, everything)
+    kept: dict[str, bool] = dict.fromkeys(AXES, everything)
     start = 0
     for phase in schedule.phases:
         other = AXES[1 - AXES.index(phase.axis)]

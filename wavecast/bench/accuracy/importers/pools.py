@@ -90,7 +90,7 @@ _EACH: Final = ("trtllm",)
 @cache
 def published() -> tuple[Pools, ...]:
     """The configurations of `pools.csv`."""
-    text = (resources.files(__package__) / "pools.csv").read_text(encoding="utf-8")
+    text = (resources.files("wavecast.bench.accuracy.importers") / "pools.csv").read_text(encoding="utf-8")
     return tuple(map(_pools, csv.DictReader(text.splitlines())))
 
 
