@@ -319,7 +319,7 @@ def compile_error(log: str, status: int, tools: Toolchain) -> CompileError:
             hint = "CUDA's libraries are not translated to AMD GPUs (docs/hip.md)"
         if tools.own_headers and missing[1].startswith(("hip", "roc", "ck/", "thrust")):
             hint = (
-                "only HIP's core headers come with wavecast (docs/hip.md); "
+                "wavecast has its own headers of HIP, and not this one (docs/hip.md); "
                 "install ROCm's hipcc or leave it out"
             )
     where = _in_the_source(log, first)

@@ -59,7 +59,7 @@ def test_code_of_other_compilers_is_read_from_the_program(
     assert (code, err) == (0, ""), out
 
 
-@pytest.mark.parametrize("name", ["hipcub"])
+@pytest.mark.parametrize("name", ["hipcub", "thrust"])
 def test_parallel_algorithms_do_what_those_of_the_host_do(
     program: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:

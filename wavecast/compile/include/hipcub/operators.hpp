@@ -181,6 +181,18 @@ template <typename T> struct DoubleBuffer {
     __WC_FN T *Alternate() const { return d_buffers[selector ^ 1]; }
 };
 
+// Memory is allocated and freed at once: nothing is kept for later.
+struct CachingDeviceAllocator {
+    explicit CachingDeviceAllocator(bool = false, bool = false) {}
+    CachingDeviceAllocator(unsigned, unsigned, unsigned, size_t, bool = false, bool = false) {}
+    template <typename T>
+    hipError_t DeviceAllocate(T **memory, size_t bytes, hipStream_t = 0) {
+        return hipMalloc((void **)memory, bytes);
+    }
+    hipError_t DeviceFree(void *memory) { return hipFree(memory); }
+    hipError_t FreeAllCached() { return hipSuccess; }
+};
+
 template <int A, int B> struct RoundUp { static constexpr int VALUE = (A + B - 1) / B * B; };
 struct NullType {};
 
