@@ -154,7 +154,7 @@ def test_what_has_no_translation_is_named(tmp_path: Path) -> None:
     path.write_text("// a kernel\n#include <mma.h>\n__global__ void k() {}\n")
     with pytest.raises(CompileError, match=r"k\.cu:2: tensor core fragments \(mma\.h\) are for"):
         load(path, "gfx942")
-    path.write_text("#include <cub/cub.cuh>\n__global__ void k() {}\n")
+    path.write_text("#include <curand_kernel.h>\n__global__ void k() {}\n")
     with pytest.raises(CompileError, match=r"CUDA's libraries are not translated"):
         load(path, "gfx942")
 
