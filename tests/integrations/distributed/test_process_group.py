@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -275,6 +276,21 @@ def test_a_rank_that_dies_or_stays_away() -> None:
         expected = r"rank 0: GPU 0: gather_kernel: deadlock.*GPU 1 runs nothing"
         with pytest.raises(WavecastError, match=expected):
             _ranks(node, leaves)
+
+
+def test_a_rank_in_another_process_is_refused() -> None:
+    received, sent = multiprocessing.Pipe(duplex=False)
+
+    def work() -> None:
+        with pytest.raises(UsageError) as error:
+            dist.init_process_group("nccl", rank=0, world_size=1)
+        sent.send(str(error.value))
+
+    with wavecast.device("gfx942", count=WORLD):
+        process = multiprocessing.get_context("fork").Process(target=work)
+        process.start()
+        process.join()
+    assert "ranks are threads, and this is another process" in received.recv()
 
 
 def test_what_is_refused() -> None:

@@ -31,7 +31,7 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     `wavecast`, until `patches` are undone."""
     from torch.distributed import device_mesh, distributed_c10d
 
-    ranks, shared = RankThreads(), SharedGroups()
+    ranks, shared, process = RankThreads(), SharedGroups(), os.getpid()
     store: Any = vars(dist)["HashStore"]()
     ranks.install(patches)
     patches.attribute(distributed_c10d, "_world", RankWorlds(ranks))
@@ -52,6 +52,11 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
 
     @functools.wraps(start)
     def init_process_group(*args: Any, **named: Any) -> None:
+        if os.getpid() != process:
+            raise UsageError(
+                "init_process_group: emulated ranks are threads, and this is another process",
+                hint="start ranks with torch.multiprocessing.spawn or wavecast run --gpus N",
+            )
         given = signature.bind(*args, **named).arguments
         rank, world = _given(given, "rank", "RANK"), _given(given, "world_size", "WORLD_SIZE")
         if not 1 <= world <= gpus.count or not 0 <= rank < world:
