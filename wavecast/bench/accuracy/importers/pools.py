@@ -90,7 +90,8 @@ _EACH: Final = ("trtllm",)
 @cache
 def published() -> tuple[Pools, ...]:
     """The configurations of `pools.csv`."""
-    text = (resources.files("wavecast.bench.accuracy.importers") / "pools.csv").read_text(encoding="utf-8")
+    path = resources.files("wavecast.bench.accuracy.importers") / "pools.csv"
+    text = path.read_text(encoding="utf-8")
     return tuple(map(_pools, csv.DictReader(text.splitlines())))
 
 

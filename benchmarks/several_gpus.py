@@ -1,0 +1,123 @@
+"""How long several emulated GPUs take on the host, and what checks across GPUs add.
+
+python benchmarks/several_gpus.py [--gpus 8] [--mebibytes 1] [--rounds 3]
+
+all-reduce   `wavecast.ops.distributed.all_reduce` of fp32 on all GPUs, fastest warm call
+checked      the same with checks across GPUs, and its ratio to the plain one
+host sum     the same sums by PyTorch on the host, for comparison
+step         forward and backward of a two-layer transformer with tensor parallelism over all GPUs
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+
+import wavecast
+from wavecast.ops import distributed
+
+_HIDDEN, _TOKENS = 256, 64
+
+
+class Layer(nn.Module):
+    """A norm and an MLP with a residual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(_HIDDEN)
+        self.up = nn.Linear(_HIDDEN, 4 * _HIDDEN, bias=False)
+        self.down = nn.Linear(4 * _HIDDEN, _HIDDEN, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.down(nn.functional.silu(self.up(self.norm(x))))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What several emulated GPUs cost the host.")
+    parser.add_argument("--gpus", type=int, default=8)
+    parser.add_argument("--mebibytes", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    elements = int(given.mebibytes * (1 << 20)) // 4
+    torch.manual_seed(0)
+    inputs = [torch.randn(elements) for _ in range(given.gpus)]
+    plain = _all_reduce(inputs, given.rounds, check=False)
+    checked = _all_reduce(inputs, given.rounds, check=True)
+    host = _fastest(lambda: [sum(inputs) for _ in inputs], given.rounds)
+    print(f"all-reduce of {given.mebibytes:g} MiB on {given.gpus} GPUs: {plain:.2f} s")
+    print(f"checked: {checked:.2f} s, {checked / plain:.1f} times the plain one")
+    print(f"host sum: {host * 1e3:.1f} ms")
+    print(f"step of two layers, tensor parallel over {given.gpus}: {_step(given.gpus):.1f} s")
+
+
+def _fastest(call: Callable[[], Any], rounds: int) -> float:
+    """Seconds of the fastest of some calls, after one that compiles."""
+    call()
+    found = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def _all_reduce(inputs: list[torch.Tensor], rounds: int, *, check: bool) -> float:
+    world = len(inputs)
+    node: Any
+    with wavecast.device("gfx942", count=world, check=check) as node:
+        groups = distributed.groups(world)
+        x = [value.to(f"cuda:{rank}") for rank, value in enumerate(inputs)]
+        return _fastest(
+            lambda: node.ranks(lambda rank: distributed.all_reduce(x[rank], groups[rank])), rounds
+        )
+
+
+def _step(world: int) -> float:
+    """Seconds of the second step of training."""
+    node: Any
+    seconds = 0.0
+
+    def rank(number: int) -> None:
+        dist.init_process_group("wavecast")
+        torch.manual_seed(0)
+        mesh = init_device_mesh("cuda", (world,))
+        model = nn.Sequential(Layer(), Layer()).to("cuda")
+        plan = {
+            f"{layer}.{name}": style()
+            for layer in range(2)
+            for name, style in (("up", ColwiseParallel), ("down", RowwiseParallel))
+        }
+        parallelize_module(model, mesh, plan)
+        optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+        x = torch.randn(_TOKENS, _HIDDEN, device="cuda")
+        for _ in range(2):
+            dist.barrier()
+            start = time.perf_counter()
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+            torch.cuda.synchronize()
+            if number == 0:
+                nonlocal seconds
+                seconds = time.perf_counter() - start
+        dist.destroy_process_group()
+
+    with wavecast.device("gfx942", count=world) as node:
+        node.ranks(rank)
+    return seconds
+
+
+if __name__ == "__main__":
+    main()
