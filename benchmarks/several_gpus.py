@@ -21,6 +21,7 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
+    ParallelStyle,
     RowwiseParallel,
     parallelize_module,
 )
@@ -94,7 +95,7 @@ def _step(world: int) -> float:
         torch.manual_seed(0)
         mesh = init_device_mesh("cuda", (world,))
         model = nn.Sequential(Layer(), Layer()).to("cuda")
-        plan = {
+        plan: dict[str, ParallelStyle] = {
             f"{layer}.{name}": style()
             for layer in range(2)
             for name, style in (("up", ColwiseParallel), ("down", RowwiseParallel))

@@ -14,7 +14,7 @@ import torch
 from tests.emulate.gpus import memory, signals
 from tests.emulate.gpus.planting import DEADLOCK, Bench, Case
 
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportCallIssue=false
 
 N: Final = 64
 ONE: Final = {"num_warps": 1}
