@@ -117,6 +117,8 @@ class Launch:
     configuration: str = ""
     scalars: Mapping[str, int | float] = field(default_factory=dict)
     """Runtime scalar arguments by name, constants included where they are numbers."""
+    model_lines: tuple[str, ...] = ()
+    """Lines (`path:line`) of a model that `torch.compile` made the launch of; () for others."""
 
     def workgroup(self, number: int) -> tuple[int, int, int]:
         """The place (x, y, z) of a workgroup by its number, x fastest."""
