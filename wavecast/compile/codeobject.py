@@ -117,6 +117,8 @@ class Launch:
     configuration: str = ""
     scalars: Mapping[str, int | float] = field(default_factory=dict)
     """Runtime scalar arguments by name, constants included where they are numbers."""
+    model_lines: tuple[str, ...] = ()
+    """Lines (`path:line`) of a model that `torch.compile` made the launch of; () for others."""
 
     def __repr__(self) -> str:
         """`<Launch matmul_kernel for gfx942: grid (64, 1, 1), block (256, 1, 1)>`."""

@@ -97,6 +97,9 @@ class LaunchJson(JsonObject):
     dynamic_lds: Annotated[Count, doc("bytes the launch adds")]
     count: Annotated[Positive, doc("number of equal launches")]
     configuration: Annotated[str, doc("autotuner configuration; empty without one")]
+    model_lines: Annotated[
+        list[str], doc("lines (path:line) of a model that torch.compile made the launch of")
+    ]
     arguments: list[ArgumentJson]
 
 

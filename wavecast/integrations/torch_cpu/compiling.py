@@ -27,6 +27,7 @@ _SETTINGS: Final = {
     "compile_threads": 1,  # other processes would not know the emulated device
     "fx_graph_cache": False,  # names tensors of the CPU by their processor, not by this device
     "use_static_triton_launcher": False,
+    "trace.provenance_tracking_level": 1,  # launches are shown with their lines in the model
 }
 
 
@@ -116,6 +117,7 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
     from torch._functorch import config as autograd
     from torch._inductor import config, utils
     from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
+    from torch._inductor.graph import GraphLowering
     from torch._inductor.runtime import benchmarking, hints, triton_helpers, triton_heuristics
 
     utils.clear_caches()
@@ -131,6 +133,7 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
         lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
     )
     flex.install(patches)
+    patches.attribute(GraphLowering, "compile_to_module", _remembered(GraphLowering))
     described, here = _described(hints.DeviceProperties, facts), _interface()
     cpu = device_interface.CpuInterface
     patches.attribute(cpu, "device", here.device)
@@ -145,6 +148,23 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
         return triton.testing.do_bench(fn)
 
     patches.attribute(benchmarking.Benchmarker, "benchmark", predicted)
+
+
+def _remembered(lowering: Any) -> Callable[..., Any]:
+    """Write a module of generated code, and remember which lines of the model its calls are of."""
+    from torch._inductor import debug
+
+    from wavecast.integrations.triton.model_lines import remember
+
+    original = lowering.compile_to_module
+
+    @functools.wraps(original)
+    def compile_to_module(self: Any) -> Any:
+        module = original(self)
+        remember(module.__file__, debug._inductor_kernel_stack_trace)
+        return module
+
+    return compile_to_module
 
 
 def _described(kind: Any, facts: DeviceFacts) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wavecast import arch
@@ -23,6 +24,7 @@ from wavecast.integrations.triton.autotuning import AutotunerWatch
 from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.launches import build_launch
+from wavecast.integrations.triton.model_lines import model_lines
 from wavecast.integrations.triton.recorder import Recorder
 from wavecast.kernels import gpu, recording
 
@@ -152,9 +154,10 @@ class Hooks:
     ) -> Launch:
         """A launch of a compiled kernel. Raises LaunchError, CompileError."""
         code, layout, segment = self._code(kernel)
-        return build_launch(
+        launch = build_launch(
             code, layout, segment, kernel.src.signature, grid, values, configuration
         )
+        return replace(launch, model_lines=model_lines())
 
     def _code(self, kernel: Any) -> tuple:
         if id(kernel) not in self._codes:

@@ -85,7 +85,8 @@ class Recorder:
                 self._on_launch(launch)
         elif index not in self._trials and not trial:
             known = self.launches[index]
-            self.launches[index] = replace(known, count=known.count + 1)
+            lines = tuple(dict.fromkeys((*known.model_lines, *launch.model_lines)))
+            self.launches[index] = replace(known, count=known.count + 1, model_lines=lines)
         if trial:
             self._trials.add(index)
         else:

@@ -1,0 +1,65 @@
+"""Lines of a model that code of `torch.compile` launches kernels for.
+
+Inductor writes a number before every call of a kernel, its own or a library's, and keeps for each
+number the stack traces of the operators it fused (PyTorch's provenance tracking).
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+_CALL: Final = re.compile(r"\[Provenance debug handles\] (\S+)")
+_FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
+_LIBRARIES: Final = ("/torch/", "/wavecast/", "/transformers/")
+"""Parts of paths of code that models call; the line that calls it is sought."""
+
+_modules: dict[str, Mapping[str, Sequence[str]]] = {}
+
+
+def remember(path: str, traces: Mapping[str, Sequence[str]]) -> None:
+    """Note the stack traces of a file of generated code, by kernel and number."""
+    _modules[path] = {name: tuple(found) for name, found in traces.items()}
+
+
+def model_lines() -> tuple[str, ...]:
+    """The lines (`path:line`) of the model that the launch at hand comes from, sorted; () where no
+    generated code launches."""
+    if not _modules:
+        return ()
+    frame = sys._getframe()
+    while frame is not None:
+        traces = _modules.get(frame.f_code.co_filename)
+        if traces is not None:
+            return _lines(traces.get(_number(frame.f_code.co_filename, frame.f_lineno), ()))
+        frame = frame.f_back
+    return ()
+
+
+def _number(path: str, line: int) -> str:
+    """The kernel and number that are written above a line, "" without one."""
+    for text in reversed(linecache.getlines(path)[:line]):
+        if found := _CALL.search(text):
+            return found[1]
+    return ""
+
+
+def _lines(traces: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{path}:{line}" for path, line in sorted(set(_own(traces))))
+
+
+def _own(traces: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The innermost line of each trace that is not a library's."""
+    for trace in traces:
+        frames = [(path, int(line)) for path, line in _FRAME.findall(trace)]
+        own = [one for one in frames if not any(part in one[0] for part in _LIBRARIES)]
+        if frames:
+            path, line = (own or frames)[-1]
+            yield Path(path).as_posix(), line
+
+
+__all__ = ["model_lines", "remember"]
