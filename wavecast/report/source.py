@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wavecast.compile.codeobject import CodeObject
+    from wavecast.compile.codeobject import CodeObject, Launch
 
 _SOURCE_SUFFIXES = frozenset(
     {".py", ".hip", ".cu", ".cuh", ".cl", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s", ".S"}
@@ -61,3 +61,13 @@ def file_line(file: str, line: int) -> str:
     """A line of a source file on disk, "" when it cannot be had."""
     lines = _file_lines(file)
     return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def model_lines(launch: Launch) -> list[str]:
+    """The lines of a compiled model that a launch comes from: `net.py:9  h = self.norm(x)`."""
+    found = []
+    for where in launch.model_lines:
+        file, _, line = where.rpartition(":")
+        text = file_line(file, int(line)).strip()
+        found.append(f"{Path(file).name}:{line}  {text}".rstrip())
+    return found

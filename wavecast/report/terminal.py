@@ -17,6 +17,7 @@ from wavecast.report import summary, units, words
 from wavecast.report.terminal_choices import choices
 from wavecast.report.terminal_findings import findings
 from wavecast.report.terminal_kernel import sections
+from wavecast.report.terminal_model import model_times
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def render(report: ExplainReport, console: Console, *, detail: Detail = "normal"
     if len(report.explanations) > 1:
         _comparison(groups, console)
     _failures(report, console)
-    for part in choices(report.choices):
+    for part in (*choices(report.choices), *model_times(report.explanations)):
         console.print(part)
     for group in groups:
         for explanation in group.explanations:

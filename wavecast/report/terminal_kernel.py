@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.report import summary, units, words
+from wavecast.report import source, summary, units, words
 from wavecast.report import terminal_prediction as time
 from wavecast.report.inventory import described
 from wavecast.report.pressure import downsample
@@ -65,6 +65,8 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
         yield "library", Text(safe(library))
     if explanation.launch is not None:
         yield "launch", _launch(explanation)
+        if lines := source.model_lines(explanation.launch):
+            yield "model", Text("\n".join(map(safe, lines)))
     yield "time", _time(explanation)
     yield "registers", _registers(explanation)
     say = words.of(explanation.device)

@@ -21,6 +21,7 @@ from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch_cpu import flex
 from wavecast.integrations.torch_cpu.cuda_api import properties
 from wavecast.integrations.torch_cpu.mode import on_cpu
+from wavecast.kernels import gpu
 
 _SETTINGS: Final = {
     "cpu_backend": "triton",
@@ -148,13 +149,21 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
         return triton.testing.do_bench(fn)
 
     patches.attribute(benchmarking.Benchmarker, "benchmark", predicted)
+    bench = autotuner.bench
+
+    @functools.wraps(bench)
+    def trial(self: Any, launcher: Any, *args: Any, **named: Any) -> Any:
+        with gpu.trying(launcher.config):
+            return bench(self, launcher, *args, **named)
+
+    patches.attribute(autotuner, "bench", trial)
 
 
 def _remembered(lowering: Any) -> Callable[..., Any]:
     """Write a module of generated code, and remember which lines of the model its calls are of."""
     from torch._inductor import debug
 
-    from wavecast.integrations.triton.model_lines import remember
+    from wavecast.integrations.model_lines import remember
 
     original = lowering.compile_to_module
 

@@ -18,13 +18,13 @@ from wavecast.compile.triton import code_object, segment_bytes, slots
 from wavecast.errors import WavecastError
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.imported import PALLAS, when_imported
+from wavecast.integrations.model_lines import model_lines
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.triton import benchmarks, complaints, isolation
 from wavecast.integrations.triton.autotuning import AutotunerWatch
 from wavecast.integrations.triton.claim import claim
 from wavecast.integrations.triton.driver import CaptureDriver
 from wavecast.integrations.triton.launches import build_launch
-from wavecast.integrations.triton.model_lines import model_lines
 from wavecast.integrations.triton.recorder import Recorder
 from wavecast.kernels import gpu, recording
 
