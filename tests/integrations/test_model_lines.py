@@ -60,6 +60,7 @@ def test_times_by_line(launches: Any) -> None:
     ]
     for row, launch, one in zip(rows, launches, explanations, strict=True):
         assert row.kernels == [launch.code.kernel]
+        assert one.predicted.prediction is not None
         assert row.seconds == pytest.approx(2 * one.predicted.prediction.seconds)
 
     def render(console: Console) -> None:

@@ -60,12 +60,12 @@ def model_times(explanations: Sequence[Explanation]) -> Iterator[RenderableType]
         table = plain_table(("line", False), ("kernel", False), ("predicted", True),
                             ("share", True))  # fmt: skip
         for row in rows:
-            known = row.seconds is not None
+            known = row.seconds
             table.add_row(
                 safe("\n".join(row.lines)) or "no line of the model",
                 safe("\n".join(row.kernels)),
-                units.seconds(row.seconds) if known else "not predicted",
-                units.percent(row.seconds, total) if known and total else units.UNKNOWN,
+                "not predicted" if known is None else units.seconds(known),
+                units.percent(known, total) if known and total else units.UNKNOWN,
             )
         yield heading("Lines of the model", f"compiled for {device}")
         yield Padding(table, (0, 0, 1, 2))
