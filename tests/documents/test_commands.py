@@ -51,7 +51,7 @@ def unknown(words: list[str]) -> str:
         if found is None:
             return f"the command {words[0]}"
         command, words = found, words[1:]
-    if command.name == "hipcc":  # all of them go to the compiler
+    if command.context_settings.get("ignore_unknown_options"):
         return ""
     forms = (command, *OTHER_FORMS.get(str(command.name), ()))
     params = [param for form in forms for param in form.params]
