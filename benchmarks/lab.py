@@ -101,7 +101,7 @@ def _line(verb: str, arch: str, document: dict[str, Any], wall: float, processor
         each = f"wall {wall * part:.1f} s, processor {processor * part:.1f} s"
         return f"{shown}, {count} alternatives; of 100: {each}"
     if verb == "schedule":
-        loops = [loop for entry in document["entries"] for loop in entry["loops"]]
+        loops = [loop for kernel in document["kernels"] for loop in kernel["loops"]]
         sizes = ", ".join(f"{one['instructions']} instructions" for one in loops)
         return f"{shown}, loop of {sizes}"
     return shown

@@ -5,7 +5,8 @@ python benchmarks/several_gpus.py [--gpus 8] [--mebibytes 1] [--rounds 3]
 all-reduce   `wavecast.ops.distributed.all_reduce` of fp32 on all GPUs, fastest warm call
 checked      the same with checks across GPUs, and its ratio to the plain one
 host sum     the same sums by PyTorch on the host, for comparison
-step         forward and backward of a two-layer transformer with tensor parallelism over all GPUs
+step         forward, backward and AdamW of a two-layer transformer (attention and MLP) with tensor
+             parallelism over all GPUs, plain and checked
 """
 
 from __future__ import annotations
@@ -27,21 +28,29 @@ from torch.distributed.tensor.parallel import (
 )
 
 import wavecast
+from wavecast import ops
 from wavecast.ops import distributed
 
-_HIDDEN, _TOKENS = 256, 64
+_HIDDEN, _TOKENS, _HEAD = 256, 64, 32
 
 
 class Layer(nn.Module):
-    """A norm and an MLP with a residual."""
+    """Causal attention and an MLP with norms and residuals; ranks divide the heads."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(_HIDDEN)
+        self.before, self.norm = nn.LayerNorm(_HIDDEN), nn.LayerNorm(_HIDDEN)
+        self.query, self.key, self.value, self.out = (
+            nn.Linear(_HIDDEN, _HIDDEN, bias=False) for _ in range(4)
+        )
         self.up = nn.Linear(_HIDDEN, 4 * _HIDDEN, bias=False)
         self.down = nn.Linear(4 * _HIDDEN, _HIDDEN, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.before(x)
+        q, k, v = (one(y).unflatten(-1, (-1, _HEAD)) for one in (self.query, self.key, self.value))
+        heads, _ = ops.attention(q[None], k[None], v[None], causal=True)
+        x = x + self.out(heads[0].flatten(1))
         return x + self.down(nn.functional.silu(self.up(self.norm(x))))
 
 
@@ -60,7 +69,9 @@ def main() -> None:
     print(f"all-reduce of {given.mebibytes:g} MiB on {given.gpus} GPUs: {plain:.2f} s")
     print(f"checked: {checked:.2f} s, {checked / plain:.1f} times the plain one")
     print(f"host sum: {host * 1e3:.1f} ms")
-    print(f"step of two layers, tensor parallel over {given.gpus}: {_step(given.gpus):.1f} s")
+    plain, checked = (_step(given.gpus, check=check) for check in (False, True))
+    print(f"step of two layers, tensor parallel over {given.gpus}: {plain:.1f} s")
+    print(f"checked: {checked:.1f} s, {checked / plain:.1f} times the plain one")
 
 
 def _fastest(call: Callable[[], Any], rounds: int) -> float:
@@ -85,7 +96,7 @@ def _all_reduce(inputs: list[torch.Tensor], rounds: int, *, check: bool) -> floa
         )
 
 
-def _step(world: int) -> float:
+def _step(world: int, *, check: bool) -> float:
     """Seconds of the second step of training."""
     node: Any
     seconds = 0.0
@@ -98,7 +109,10 @@ def _step(world: int) -> float:
         plan: dict[str, ParallelStyle] = {
             f"{layer}.{name}": style()
             for layer in range(2)
-            for name, style in (("up", ColwiseParallel), ("down", RowwiseParallel))
+            for name, style in (
+                *((name, ColwiseParallel) for name in ("query", "key", "value", "up")),
+                *((name, RowwiseParallel) for name in ("out", "down")),
+            )
         }
         parallelize_module(model, mesh, plan)
         optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
@@ -115,7 +129,7 @@ def _step(world: int) -> float:
                 seconds = time.perf_counter() - start
         dist.destroy_process_group()
 
-    with wavecast.device("gfx942", count=world) as node:
+    with wavecast.device("gfx942", count=world, check=check) as node:
         node.ranks(rank)
     return seconds
 

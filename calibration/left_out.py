@@ -317,7 +317,7 @@ def family_table(
         what = f"over {seconds * 1e3:g} ms and {times:g} times the roofline"
         notes[f"{command}: {len(loaded) - len(plausible)} problems"] = f"set aside, {what}"
     if len(known) < len(plausible):
-        what = f"of files whose quickest product takes {problems.HOST * 1e6:g} µs: with the host"
+        what = f"of files whose quick products take {problems.HOST * 1e6:g} µs: with the host"
         notes[f"{command}: {len(plausible) - len(known)} more problems"] = f"set aside, {what}"
     every = list(experiments(known))
     with ThreadPoolExecutor(jobs) as pool:

@@ -41,12 +41,14 @@ FITTED = (
     *("pipe", "pipe@gfx942"),
     *("rescale", "widen", "combine_rows", "scaled_rows@gfx950", "combine_tokens"),
     *("stream_fraction@rdna4", "combine_rows@rdna4"),
+    *("kernel_stream", "kernel_unit_stream", "launch_repeat"),
 )
 """Coefficients by name, with the scope where it is not the default."""
 MOST = {
     "stream_fraction": 0.95,
     "stream_fraction@mi300x": 0.95,
     "stream_fraction@rdna4": 0.99,
+    "kernel_stream": 1.0,
     "pipe": 1.0,
     "pipe@gfx942": 1.0,
 }
@@ -105,7 +107,7 @@ def batches(chosen: Iterable[Problem]) -> list[Batch]:
     alike: dict[tuple[object, ...], list[Problem]] = {}
     for problem in chosen:
         op = problem.op
-        key = (problem.device, op.form, op.part, op.block_m, op.tile_n)
+        key = (problem.device, op.form, op.part, op.block_m, op.tile_n, op.assembly)
         alike.setdefault(key, []).append(problem)
     return [_batch(members) for members in alike.values()]
 
@@ -117,7 +119,7 @@ def _batch(members: Sequence[Problem]) -> Batch:
     batch = strategies.TiledProblems.of(first.part, same, first.block_m, first.tile_n)
 
     def seconds(known: Mapping[str, float]) -> np.ndarray:
-        return batch.seconds(MoeModel(chip, form, known))
+        return batch.seconds(MoeModel.of(chip, form, known, first.part, first.assembly))
 
     return Batch(members, device, seconds)
 

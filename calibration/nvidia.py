@@ -232,7 +232,7 @@ def reported(rows: Sequence[Scored]) -> str:
     """How many rows lie in the intervals that predictions report."""
     known, count = intervals.table(), 0
     for row in rows:
-        found, _ = intervals.residuals(known, row.subject, row.device)
+        found, _ = intervals.residuals(known, row.subject, arch.load(row.device))
         count += min(0.0, found.low) <= row.log <= max(0.0, found.high)
     return f"{count} of {len(rows)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from wavecast.report.units import UNKNOWN, count
 from wavecast.report.validation_words import log_percent, ratio, share
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "accuracy.md"
+SERVING: Final = Path(__file__).with_name("serving.json")
 README: Final = Path(__file__).parents[1] / "README.md"
 _KINDS: Final = {
     "chip": "Chips",
@@ -52,6 +54,18 @@ code; the few of kernels, which are physical, stay. What facts say for
 the H100 was chosen by someone who had seen its measurements: its errors are not those of an unknown
 chip. *In interval* is the share of measured times in an interval from residuals without those of
 the group; *width* is high / low.
+"""
+_SYSTEMS: Final = """\
+## Systems
+
+Whole models that are served (`python -m calibration.systems DATA/systems/serving.parquet --write`).
+Nothing is fitted to a model. *Bias* is of the predicted time; *in interval* is the share of runs in
+an interval from the runs of other models; *roofline* and *nearest* are the median errors of two
+baselines (`calibration/serving_baselines.py`). `output` is the time per token of all requests.
+`cold` and `cached` runs contain what is not predicted: compilation in the first requests, prompts
+from the prefix cache. [model.md](model.md) explains the numbers, [training.md](training.md) has the
+errors of training, [machines.md](machines.md) those of collectives, [modules.md](modules.md) those
+of modules.
 """
 _NEAREST: Final = """\
 Of the models that were left out. *Nearest* is the median error of the measured time of the nearest
@@ -195,11 +209,27 @@ def _slices(known: LeftOutTable, by: str) -> str:
     return markdown_table(head, sorted(rows), texts=2)
 
 
+def systems() -> str:
+    """Errors of whole models: serving by metric, GPU and engine; other pages have the rest."""
+    lines = json.loads(SERVING.read_text(encoding="utf-8"))
+    shares = ("median", "p90", "bias", "in interval", "roofline", "nearest")
+    rows = [
+        [
+            *(line[name] for name in ("metric", "gpu", "engine")),
+            *(count(line[name]) for name in ("runs", "models")),
+            *(UNKNOWN if line[name] is None else f"{line[name]:.0%}" for name in shares),
+        ]
+        for line in lines
+    ]
+    head = ["metric", "GPU", "engine", "runs", "models", *shares]
+    return f"{_SYSTEMS}\n{markdown_table(head, rows, texts=3)}\n"
+
+
 def page(known: LeftOutTable, groups: Sequence[GroupCoverage], fitted: str) -> str:
     """docs/accuracy.md. `fitted` is the part on the errors of the fit."""
     about = "The coefficients were fitted on these measurements (`docs/coefficients.md`).\n"
     return "\n".join(
-        [_HEAD.rstrip() + "\n", left_out(known, groups), FITTED, about, SCORES, fitted]
+        [_HEAD.rstrip() + "\n", left_out(known, groups), systems(), FITTED, about, SCORES, fitted]
     )
 
 
@@ -222,4 +252,4 @@ def readme(text: str, known: LeftOutTable, groups: Sequence[GroupCoverage]) -> s
     return found
 
 
-__all__ = ["FITTED", "PAGE", "README", "left_out", "page", "readme"]
+__all__ = ["FITTED", "PAGE", "README", "left_out", "page", "readme", "systems"]

@@ -20,6 +20,7 @@ the correlation of both errors.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 from collections import Counter
@@ -30,7 +31,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from calibration import conformal
+from calibration import conformal, serving_baselines
+from calibration.page import SERVING
 from wavecast import arch
 from wavecast.bench.accuracy.importers.serving import Serving
 from wavecast.errors import WavecastError
@@ -78,13 +80,15 @@ def residuals(path: Path, gpu: str, limit: int | None) -> pd.DataFrame:
         except WavecastError as error:
             reasons[error.message] += 1
             continue
+        assert isinstance(case.op, ServedModel)
         metric = case.op.op_class.removeprefix("serving ")
         found.append((metric, device.vendor, case.labels["engine"], case.device, case.group,
-                      setup(case.op), np.log(case.seconds / seconds)))  # fmt: skip
+                      setup(case.op), np.log(case.seconds / seconds), case.seconds,
+                      *serving_baselines.of_run(case.op, device, case.seconds)))  # fmt: skip
     print(file=sys.stderr)
     for reason, count in reasons.most_common():
         print(f"not predicted: {count:5}  {reason}")
-    columns = ["metric", *FIELDS, "setup", "log"]
+    columns = ["metric", *FIELDS, "setup", "log", "seconds", "roofline", "configuration"]
     return pd.DataFrame(found, columns=columns)
 
 
@@ -154,20 +158,39 @@ def coverage(part: pd.DataFrame) -> float:
     return float(part.groupby("model").within.mean().mean())
 
 
-def report(found: pd.DataFrame) -> None:
-    """Print errors by GPU, engine and model, and correlations of pairs."""
+def scores(found: pd.DataFrame, keys: Sequence[str]) -> list[dict[str, object]]:
+    """A row per group of runs: its errors, its coverage and the errors of baselines, as shares.
+    `found` has `within` (`covered`) and the residuals of baselines."""
+    lines = []
+    for key, part in found.groupby(list(keys)):
+        error = np.abs(np.expm1(-part.log))
+        line: dict[str, object] = dict(zip(keys, _names(key), strict=True))
+        line |= {"runs": len(part), "models": part.model.nunique()}
+        figures = {
+            "median": error.median(),
+            "p90": error.quantile(0.9),
+            "bias": np.expm1(-part.log.median()),
+            "in interval": coverage(part),
+        }
+        for name in serving_baselines.NAMES:
+            figures[name] = np.abs(np.expm1(-part[f"{name} log"])).median()
+        lines.append(line | {name: round(float(value), 3) for name, value in figures.items()})
+    return lines
+
+
+def scored(found: pd.DataFrame) -> pd.DataFrame:
+    """The runs with what `scores` needs."""
     found = found.reset_index(drop=True)
     found["within"] = covered(found)
+    base = serving_baselines.residuals(found)
+    return found.join(base.add_suffix(" log"))
+
+
+def report(found: pd.DataFrame) -> None:
+    """Print errors by GPU, engine and model, and correlations of pairs. `found` is `scored`."""
     by = ["metric", "gpu", "engine", "model"]
     for keys in (by[:2], by[:3], by):
-        lines = []
-        for key, part in found.groupby(keys):
-            error = np.abs(np.expm1(-part.log))
-            lines.append((*_names(key), len(part), part.model.nunique(), f"{error.median():.1%}",
-                          f"{error.quantile(0.9):.1%}", f"{np.expm1(-part.log.median()):+.1%}",
-                          f"{coverage(part):.0%}"))  # fmt: skip
-        columns = [*keys, "runs", "models", "median", "p90", "bias", "in interval"]
-        print(pd.DataFrame(lines, columns=columns).to_string(index=False), end="\n\n")
+        print(pd.DataFrame(scores(found, keys)).to_string(index=False), end="\n\n")
     for (metric, kind), part in pairs(found).groupby(["metric", "kind"]):
         print(f"ratios of {metric}, {kind}: {len(part)} pairs, half {ratio_half(part) or 0:.3f}, "
               f"in interval {ratio_coverage(part):.0%}")  # fmt: skip
@@ -248,7 +271,10 @@ def pair_rows(found: pd.DataFrame) -> Iterator[str]:
 
 
 def write(found: pd.DataFrame) -> None:
-    """Write `residuals.toml`."""
+    """Write `residuals.toml`, and `serving.json`, from which docs/accuracy.md has its table.
+    `found` is `scored`."""
+    lines = scores(found, ["metric", "gpu", "engine"])
+    SERVING.write_text(json.dumps(lines, indent=0).replace("NaN", "null") + "\n", encoding="utf-8")
     head = (
         "# Intervals of log(measured / predicted) of the times of serving runs, written by\n"
         "# `python -m calibration.systems DATA --write`. Columns: metric (output: time per token\n"
@@ -275,7 +301,7 @@ def main() -> None:
         "--write", action="store_true", help="write wavecast/systems/residuals.toml"
     )
     options = parser.parse_args()
-    found = residuals(options.file, options.gpu, options.limit)
+    found = scored(residuals(options.file, options.gpu, options.limit))
     report(found)
     if options.write:
         write(found)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from wavecast import arch
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each, rows
 from wavecast.errors import WavecastError
@@ -30,9 +32,24 @@ LIBRARIES = (
 """Words in the name of a library and the op's name of it; the first word that occurs decides."""
 
 
-TIMED = (("HipKittens fp8", "launch"), ("HipKittens", "eager"))
-"""Repositories (and formats) whose times are between events, and how: by programs that launch
-kernels, or by single calls of PyTorch. The first that the row begins with decides."""
+TIMED = (
+    ("HipKittens fp8", "launch"),
+    ("HipKittens", "eager"),
+    ("tritonBLAS bf16 triton results/plot_data", "eager, python"),
+    ("tritonBLAS bf16 triton results/overlap_data", "eager, python"),
+    ("tritonBLAS bf16 blas results/plot_data", "eager"),
+    ("tritonBLAS bf16 blas results/overlap_data", "eager"),
+    ("tritonBLAS", "launch"),
+)
+"""Repositories, formats, libraries and folders whose times are between events, and how: by programs
+that launch kernels or by calls in a row, or by single calls on an idle GPU (tritonBLAS:
+benchmarks/cu_sweep.py and overlap.py synchronise before each, autoresearch*.py do not). The first
+that the row begins with decides."""
+LIMITED = "restricted_cus"
+"""Flag of a row whose `cus_used` is not all of the chip's."""
+UNKNOWN_UNITS = "the file's numbers of compute units are not those that ran"
+"""Why rows are not read: a script asked for a mask of compute units or a number of workgroups, and
+some times of the file are shorter than its number of units allows."""
 
 _TILE = re.compile(r"(\d+)x(\d+)x(\d+) GM\d+ warps(\d+)")
 """Tile (elements) and waves in the name of a swept configuration."""
@@ -50,18 +67,41 @@ class GemmPublished(Importer):
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        yield from each(rows(frame), _case)
+        table = list(rows(frame))
+        doubted = {row.get("source_path") for row in table if _impossible(row)}
+        yield from each(table, partial(_case, doubted=doubted))
 
 
-def _case(row: Mapping[str, Any]) -> Case:
+def _impossible(row: Mapping[str, Any]) -> bool:
+    """Whether a product is faster than the compute units that the row names can be."""
+    if row.get("row_flags") != LIMITED:
+        return False
+    device, _ = device_of(str(row.get("arch", "")), name=_device_name(row))
+    chip = arch.load(device) if device else None
+    peak = chip.peak_flops(canonical(str(row["dtype_a"]))) if chip else None
+    if chip is None or peak is None:
+        return False
+    flops = 2.0 * row["M"] * row["N"] * row["K"]
+    most = peak.number * row["cus_used"] / chip.compute_units
+    return bool(flops / (row["time_us"] * 1e-6) > most)
+
+
+def _device_name(row: Mapping[str, Any]) -> str:
     name = str(row.get("device", "")).split(" (")[0]
-    device, unsure = device_of(str(row.get("arch", "")), name="" if "not" in name else name)
+    return "" if "not" in name else name
+
+
+def _case(row: Mapping[str, Any], doubted: Collection[object] = ()) -> Case:
+    device, unsure = device_of(str(row.get("arch", "")), name=_device_name(row))
     dtype = canonical(str(row["dtype_a"]))
     op, reason = None, "" if device else unsure
-    try:
-        op = _op(row, dtype)
-    except WavecastError as error:
-        reason = str(error)
+    if row.get("row_flags") == LIMITED and row.get("source_path") in doubted:
+        reason = UNKNOWN_UNITS
+    else:
+        try:
+            op = _op(row, dtype)
+        except WavecastError as error:
+            reason = str(error)
     library = str(row.get("library", ""))
     return Case(
         kind="gemm",
@@ -81,7 +121,8 @@ def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
     blocks = "blockscale" in kernel
     tile, size = _TILE.search(kernel), activation(dtype).size
     library = next((known for word, known in LIBRARIES if word in name), "")
-    source = str(row.get("source_repo", "")).split("/")[-1] + f" {dtype}"
+    repository, path = str(row.get("source_repo", "")), str(row.get("source_path", ""))
+    source = " ".join((repository.split("/")[-1], dtype, library, path))
     return Gemm(
         m=int(row["M"]),
         n=int(row["N"]),

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each, rows
-from wavecast.bench.accuracy.importers.moe_tuned import PARTS, format_of, sizes_and_formats, tile_of
+from wavecast.bench.accuracy.importers.moe_tuned import (
+    PARTS,
+    assembly,
+    format_of,
+    sizes_and_formats,
+    tile_of,
+)
 from wavecast.errors import WavecastError
 from wavecast.model.ops.moe import FusedMoe
 
@@ -44,9 +50,13 @@ def _case(row: Mapping[str, Any]) -> Case:
     same["gated"] = row.get("use_g1u1", 1)
     part, op, reason = PARTS.get(str(row["stage"]), ""), None, "" if device else unsure
     try:
-        _, width = tile_of(str(row["kernel_name"]))
+        kernel = str(row["kernel_name"])
         op = FusedMoe(
-            **sizes_and_formats(same), part=part, block_m=int(row["block_m"]), tile_n=width
+            **sizes_and_formats(same),
+            part=part,
+            block_m=int(row["block_m"]),
+            tile_n=tile_of(kernel)[1],
+            assembly=assembly(kernel),
         )
     except (WavecastError, KeyError) as error:
         reason = f"{row['q_dtype_a']} by {row['q_dtype_w']}, {row['q_type']}: {error}"

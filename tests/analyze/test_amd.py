@@ -157,7 +157,8 @@ def test_dynamic_lds_limits_occupancy() -> None:
 
 def test_registers_and_spills_come_from_the_descriptor() -> None:
     found = read("\ts_nop 0", vgprs=40, agprs=8, vgpr_spills=3, sgpr_spills=2, scratch_bytes=20)
-    assert (found.registers.vgpr, found.registers.agpr, found.registers.spilled) == (40, 8, 5)
+    assert (found.registers.vgpr, found.registers.agpr, found.registers.spilled) == (40, 8, 3)
+    assert found.registers.spilled_sgpr == 2
     assert found.registers.scratch_bytes == 20
 
 

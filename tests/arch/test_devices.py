@@ -100,12 +100,13 @@ def test_every_field_and_source_is_used() -> None:
     facts = [read_device(device_id)[1] for device_id in IDS]
     assert {name for device in facts for name in device} == fields().keys() - OF_OVERLAYS
     by_target = (ROOT / "capabilities.toml", ROOT / "lds_phases.toml", ROOT / "systems.toml")
+    derived = (ROOT / "partitions.py",)
     libraries = ROOT.parent.glob("model/ops/*/*.toml")
-    tables = (*(ROOT / "costs").glob("*.toml"), *by_target, *libraries)
+    tables = (*(ROOT / "costs").glob("*.toml"), *by_target, *derived, *libraries)
     costs = "".join(path.read_text() for path in tables)
     used = {
         key
-        for device in facts
+        for device in (*facts, arch.load("mi300x-cpx").facts.mapping)
         for fact in device.values()
         for key in (*fact.sources, *(key for other in fact.alternatives for key in other.source))
     }

@@ -63,6 +63,35 @@ def test_names_of_swept_configurations_say_tile_and_waves():
     assert (op.library, op.tile, op.waves) == ("triton", (256, 128, 128), 8)
 
 
+def test_rows_faster_than_their_compute_units_make_the_restricted_ones_of_their_file_doubtful():
+    def reasons(us: float) -> list[str]:
+        limited = {**PUBLISHED, "row_flags": "restricted_cus"}
+        frame = pd.DataFrame(
+            [
+                {**limited, "cus_used": 24.0, "time_us": us},
+                {**limited, "cus_used": 152.0, "time_us": 900.0},
+                {**PUBLISHED, "cus_used": 304.0},
+                {**limited, "cus_used": 152.0, "time_us": 900.0, "source_path": "other.json"},
+            ]
+        )
+        found = [*importer(frame.columns).cases(frame)]
+        return [one.reason for one in found if isinstance(one, Case)]
+
+    assert reasons(2000.0) == ["", "", "", ""]
+    doubted = "the file's numbers of compute units are not those that ran"
+    assert reasons(200.0) == [doubted, doubted, "", ""]
+
+
+def test_calls_on_an_idle_gpu_are_told_from_calls_in_a_row():
+    def timing(path: str, library: str) -> str:
+        source = {"source_repo": "ROCm/tritonBLAS", "source_path": f"results/{path}.json"}
+        return product(case(PUBLISHED, "gemm_published", library=library, **source)).timing
+
+    assert timing("plot_data/cu_sweep", "torch(hipBLASLt)") == "eager"
+    assert timing("plot_data/cu_sweep", "tritonBLAS") == "eager, python"
+    assert timing("autoresearch/kloop_sweep", "tritonBLAS") == "launch"
+
+
 def test_rows_of_one_published_problem_are_alternatives():
     first = case(PUBLISHED, "gemm_published")
     second = case(PUBLISHED, "gemm_published", library="hipkittens")

@@ -13,6 +13,7 @@ from calibration import cells, left_out, page, problems, refit, residuals
 from calibration.cells import Cell, LeftOutTable
 from calibration.priors import PRIORS
 from calibration.problems import PublishedProblem
+from wavecast import arch
 from wavecast.model import coefficients, intervals
 from wavecast.model.distance import DistanceClass, MeasuredRange, PredictionSubject
 from wavecast.model.ops.gemm import Gemm
@@ -232,7 +233,7 @@ def test_a_farther_class_has_its_own_wider_interval() -> None:
     assert (near.groups, near.problems) == (9, 270)
     assert near.source == "all kinds of kernels, models left out"
     subject = PredictionSubject("gemm")
-    row, basis = intervals.residuals(made, subject, "mi308x")
+    row, basis = intervals.residuals(made, subject, arch.load("mi308x"))
     assert (row.low, row.high) == (far.low, far.high)
     assert basis.distance == "chip not measured"
 

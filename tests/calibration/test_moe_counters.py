@@ -43,6 +43,7 @@ def test_rows_with_counters_are_kernels_with_tiles() -> None:
         part="one-kernel",
         block_m=32,
         tile_n=256,
+        assembly=True,
     )
     assert case.device == "mi355x"
     assert case.seconds == pytest.approx(60e-6)

@@ -51,6 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.operators
 def test_predicted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("rms_norm", "-a", "rows=4", "--arch", "gfx942", "--label", "main") == 0
     captured = capsys.readouterr()

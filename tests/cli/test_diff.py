@@ -54,7 +54,7 @@ def test_two_files_as_text(capsys, pair) -> None:
     assert (code, err) == (0, "")
     assert "saxpy on AMD Instinct MI300X (gfx942)" in out
     assert "trans instructions" in out
-    assert "responsible: loop at line 5" in out
+    assert "regressed loop at line 5" in out
     assert "> " in out
     assert "v_exp_f32_e32 v1, v1" in out
 

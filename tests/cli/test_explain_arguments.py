@@ -80,3 +80,33 @@ def test_a_script_makes_its_own(tmp_path: Path, capsys: Capture) -> None:
     script.write_text("")
     found = explained(capsys, str(script), "--arg", "n=4", code=2)
     assert "makes its own launches" in found["error"]
+
+
+def diffed(capsys: Capture, *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        run(["diff", *arguments, "-f", "json"])
+    captured = capsys.readouterr()
+    return int(end.value.code or 0), captured.out, captured.err
+
+
+def test_diff_takes_the_same_arguments(source: Path, capsys: Capture, tmp_path: Path) -> None:
+    after = tmp_path / "after.hip"
+    after.write_text(SCALE.replace("factor * in", "factor + in"))
+    given = [part for argument in ARGUMENTS for part in ("--arg", argument)]
+    code, out, err = diffed(capsys, str(source), str(after), *LAUNCH, *given)
+    assert code == 0, err
+    (kernel,) = json.loads(out)["kernels"]
+    assert "predicted_seconds" in json.dumps(kernel["figures"])
+    script = tmp_path / "script.py"
+    script.write_text("")
+    code, _, err = diffed(capsys, str(source), str(script), *LAUNCH, "--arg", "n=4")
+    assert (code, "it makes its own launches" in err) == (2, True)
+
+
+def test_what_if_is_shown_in_brief_or_says_why_not(source: Path, capsys: Capture) -> None:
+    asked = ["explain", str(source), *LAUNCH, "--what-if", "--detail", "brief"]
+    for arguments, shown in ((ARGUMENTS, "what if"), ((), "note no what-ifs for scale on gfx942:")):
+        given = [part for argument in arguments for part in ("--arg", argument)]
+        with pytest.raises(SystemExit):
+            run([*asked, *given])
+        assert shown in " ".join(capsys.readouterr().out.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,56 @@ def test_a_narrow_terminal_keeps_every_figure(
     assert code == 0
     assert "memory-side" in table  # the longest name of a bound
     assert "…" not in table
+
+
+def test_a_chip_that_a_file_adds_is_predicted(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "new.toml"
+    path.write_text('id = "mi999x"\nbase = "mi355x"\n[fields]\nmem_bw = 4000\n')
+    code, out, _ = invoke(
+        capsys, "gemm", "--shape", "1x8192x8192", "--dtype", "bf16", "-f", "json",
+        "--arch", "mi355x,mi999x", "--arch-file", str(path),
+    )  # fmt: skip
+    assert code == 0
+    known, added = json.loads(out)["operations"]
+    assert added["prediction"]["seconds"] > 1.3 * known["prediction"]["seconds"]
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_no_cell_of_the_table_is_cut(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    _, out, _ = invoke(
+        capsys, *("gemm", "--shape", "4096x4096x4096", "--dtype", "int8", "--arch", "mi300x,h100"),
+        *("--detail", "brief"),
+    )  # fmt: skip
+    assert "…" not in out
+    assert "bound by" in out
+    assert "POP/s" in out
+    assert "FLOP" not in out
+
+
+def test_assumptions_have_units_and_sizes(capsys: Capture) -> None:
+    _, out, _ = invoke(
+        capsys, "gemm", "--shape", "4096x4096x4096", "--dtype", "int8", "--arch", "mi300x"
+    )
+    told = " ".join(out.split())
+    assert re.search(r"tile \d+x\d+, ", told)
+    assert re.search(r"clock \d,\d{3} MHz", told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("norm", "--shape", "8x8", "--dtype", "bf16"), "--set function=… (function: layer_norm"),
+        (("norm", "--shape", "8x8"), "--set function=… and --dtype (function: layer_norm"),
+        (("gemm", "--shape", "8x8x8"), "gemm needs --dtype (dtype: fp64, "),
+        (("elementwise", "--shape", "8", "--set", "function=addd"), "function 'addd'"),
+    ],
+)
+def test_what_is_missing_is_listed_with_its_values(
+    capsys: Capture, arguments: tuple[str, ...], told: str
+) -> None:
+    code, _, err = invoke(capsys, *arguments)
+    assert code == 2
+    assert told in err

@@ -52,6 +52,16 @@ def test_help_lists_every_verb_without_importing_it() -> None:
         assert text.split()[0] in done.stdout
 
 
+@pytest.mark.parametrize("words", [[], ["lab"], ["store"]])
+def test_a_group_without_a_command_shows_its_help(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    code, _, err = call(capsys, *words)
+    assert code == 2
+    assert err.startswith("Usage: wavecast")
+    assert "\nCommands:\n" in err
+
+
 @pytest.mark.parametrize("verb", sorted(COMMANDS))
 def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> None:
     code, out, _ = call(capsys, verb, "--help")
@@ -73,6 +83,9 @@ def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> N
         (["explain", "x.s", "--disable", "register-spils"], "register-spills"),
         (["explain", "x.s", "--formt", "json"], "--format"),
         (["explain"], "PATH"),
+        (["learn", "99"], "unknown command '99' (known: check, notebook, solution, start)"),
+        (["lab", "tun"], "nearest known: tune"),
+        (["model", "m", "--search", "--jobs", "2"], "a value is missing before --jobs"),
     ],
 )
 def test_bad_use_is_one_line_and_exit_code_2(

@@ -62,9 +62,9 @@ def test_at_80_columns_names_and_reasons_are_whole(
     assert f"a_long_name_of_a_kernel {figures}" in " ".join(out.split())
     assert out.count("names and grids") == 1
     assert "2 rows without a prediction: the calls that launched" in " ".join(out.split())
-    assert "80 % interval" not in out
+    assert "80% interval" not in out
     monkeypatch.setenv("COLUMNS", "120")
-    assert "80 % interval" in call(capsys, "profile", str(table), "--device", "mi300x")[1]
+    assert "80% interval" in call(capsys, "profile", str(table), "--device", "mi300x")[1]
 
 
 @pytest.mark.torch

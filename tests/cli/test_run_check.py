@@ -143,6 +143,19 @@ def test_memory_a_script_never_wrote(tmp_path):
     assert "7 │ tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)" in ended.stderr
 
 
+@pytest.mark.torch
+def test_a_script_without_launches_was_not_checked(tmp_path):
+    pytest.importorskip("triton")
+    path = tmp_path / "nothing.py"
+    path.write_text("print(1)")
+    command = [sys.executable, "-m", "wavecast", "run", str(path)]
+    for options, code in (((), 0), (("--check",), 3)):
+        ended = subprocess.run([*command, *options], capture_output=True, text=True, timeout=300)
+        assert ended.returncode == code
+        assert "launched no Triton kernel" in ended.stderr
+        assert "nothing found" not in ended.stderr
+
+
 @pytest.mark.hip
 @pytest.mark.parametrize("word", ["determinism", "--check-determinism"])
 def test_determinism_is_asked_for_by_a_word_or_an_option(capsys, word):

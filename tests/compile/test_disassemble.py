@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from wavecast.compile.disassemble import _entered, _with_distances, _with_symbols
+from wavecast.compile.disassemble import _entered, _parts, _with_distances, _with_symbols
 from wavecast.isa.encoding.stream import CodeReader
 
 COUNTER = (0x100, "s_getpc_b64 s[2:3]", None)
@@ -71,3 +71,15 @@ def test_distances_in_registers(last, symbol, called) -> None:
     assert found[1][:2] == (0x104, f"s_add_i32 s8, {symbol}, 4")
     assert functions == called
     assert [one for one in found if one[0] != 0x104] == [one for one in body if one[0] != 0x104]
+
+
+def test_code_behind_the_last_function_that_the_kernel_branches_to_is_the_kernels() -> None:
+    """TensileLite's activations lie between a kernel and its end."""
+    body = [
+        (0x100, "s_branch 3", 0x110), (0x104, "s_endpgm", None),
+        (0x108, "v_mov_b32_e32 v0, v1", None), (0x10C, "s_setpc_b64 s[30:31]", None),
+        (0x110, "s_endpgm", None),
+    ]  # fmt: skip
+    own, parts = _parts(body, [0x108])
+    assert [address for address, _, _ in own] == [0x100, 0x104, 0x110]
+    assert [[address for address, _, _ in part] for part in parts] == [[0x108, 0x10C]]

@@ -158,9 +158,28 @@ def test_a_compile_error_names_its_line() -> None:
 def test_a_library_that_only_rocm_has(hip_compiler: toolchain.Toolchain) -> None:
     if not hip_compiler.own_headers:
         pytest.skip("ROCm's own compiler is here")
-    text = "#include <rocwmma/rocwmma.hpp>\n__global__ void k() {}\n"
-    with pytest.raises(CompileError, match=r"rocwmma.*file not found.*docs/hip\.md"):
+    text = "#include <miopen/miopen.h>\n__global__ void k() {}\n"
+    with pytest.raises(CompileError, match=r"miopen.*file not found.*docs/hip\.md"):
         hip.compile(text, "gfx942")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("#include <mpi.h>", "'mpi.h' file not found"),
+        ("__global__ void k(hipTextureObject_t) {}", "textures and surfaces are not supported"),
+    ],
+)
+def test_what_a_program_cannot_have_is_one_line(
+    hip_compiler: toolchain.Toolchain, line: str, message: str
+) -> None:
+    if not hip_compiler.own_headers:
+        pytest.skip("ROCm's own compiler is here")
+    with pytest.raises(CompileError) as refused:
+        hip.compile(f"\n{line}\n", "gfx942", name="program.hip")
+    assert str(refused.value).startswith("program.hip:2: ")
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_source_without_a_kernel() -> None:

@@ -58,7 +58,7 @@ def test_a_difference_is_named() -> None:
     (code,) = load(DATA / "saxpy.gfx942.s", "gfx942")
     assert rocm.difference(code) == ""
     other = replace(code, origin="hip", compiler="ziglang: clang version 22.1.8")
-    assert rocm.difference(other).startswith("compiled by clang 22; ROCm 6.4")
+    assert rocm.difference(other).startswith("compiled by clang 22; clang 19 of ROCm 6.4, ")
     assert rocm.difference(replace(other, compiler="clang: Debian clang version 19.1.7")) == ""
 
 

@@ -19,13 +19,20 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"(?:<!-- file: (?P<file>[\w./-]+) -->\n)?^```(?P<info>\w*)\n(?P<body>.*?)^```$", re.M | re.S
 )
+EXECUTED = ("docs/tutorial.md",)
+"""Pages whose commands print what the pages say."""
+SHELLS = ("", "console", "bash", "sh")
+PROGRAMS = ("wavecast", "pip", "pytest", "make", "jq", "git", "podman", "cc", "python")
+_FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+_INDENTED = re.compile(r"^\n((?: {4}.*\n)+)", re.M)
+_ASSIGNMENTS = re.compile(r"^(\w+=\S+ )+")
 _SECONDS = 300
 _COLUMNS = 100
 
 
 def executed(text: str, folder: Path) -> str:
     """The page `text` with what its commands print now, run one after the other in `folder`."""
-    environment = _environment(folder)
+    variables = environment(folder)
 
     def block(match: re.Match[str]) -> str:
         if match["file"]:
@@ -33,7 +40,7 @@ def executed(text: str, folder: Path) -> str:
         if match["info"] != "console":
             return match[0]
         printed = (
-            f"$ {command}\n{_output(command, folder, environment)}"
+            f"$ {command}\n{_output(command, folder, variables)}"
             for command in commands(match["body"])
         )
         return match[0].replace(match["body"], "".join(printed))
@@ -48,11 +55,20 @@ def commands(body: str) -> Iterator[str]:
             yield line[2:]
 
 
-def _output(command: str, folder: Path, environment: dict[str, str]) -> str:
+def shell_commands(text: str) -> list[str]:
+    """The commands of a page's blocks of shell commands, fenced or indented."""
+    blocks = [body for language, body in _FENCED.findall(text) if language in SHELLS]
+    blocks += _INDENTED.findall(_FENCED.sub("", text))
+    lines = "\n".join(re.sub(r" *\\\n *", " ", block) for block in blocks).splitlines()
+    shown = (line.strip().removeprefix("$ ") for line in lines)
+    return [line for line in shown if _ASSIGNMENTS.sub("", line).split(" ")[0] in PROGRAMS]
+
+
+def _output(command: str, folder: Path, variables: dict[str, str]) -> str:
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env=environment,
+        env=variables,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -65,13 +81,15 @@ def _output(command: str, folder: Path, environment: dict[str, str]) -> str:
     return "\n".join([*lines, ""]) if lines else ""
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """`wavecast` is this checkout; what Triton warns about its own settings is silenced."""
+def environment(folder: Path) -> dict[str, str]:
+    """`wavecast`, `pytest` and `python` are those of this checkout. What Triton warns about its
+    own settings is silenced."""
     programs = folder / ".bin"
     programs.mkdir()
-    program = programs / "wavecast"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m wavecast "$@"\n')
-    program.chmod(0o755)
+    for name, module in (("wavecast", "-m wavecast"), ("pytest", "-m pytest"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module} "$@"\n')
+        program.chmod(0o755)
     return {
         **{k: v for k, v in os.environ.items() if not k.startswith(("WAVECAST_", "GITHUB_"))},
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",

@@ -10,26 +10,22 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.documents.pages import ROOT
+from tests.documents.pages import ROOT, shell_commands
 from wavecast.cli import engine_tables, module
 from wavecast.cli.main import cli
 
 OTHER_FORMS = {"model": (module.command,), "tune": (engine_tables.command,)}
 """What commands become with a module, and with --table."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _ENDS = ("|", "||", "&&", ";", ">", "2>&1", "#")
 
 
 def shown(text: str) -> Iterator[list[str]]:
     """The words after `wavecast` of every command in a block of shell commands."""
-    for language, body in _BLOCK.findall(text):
-        if language not in ("", "console", "bash", "sh"):
-            continue
-        for line in body.replace("\\\n", " ").splitlines():
-            words = _words(line.removeprefix("$ "))
-            if words[:1] == ["wavecast"]:
-                yield words[1:]
+    for command in shell_commands(text):
+        words = _words(command)
+        if words[:1] == ["wavecast"]:
+            yield words[1:]
 
 
 def _words(line: str) -> list[str]:

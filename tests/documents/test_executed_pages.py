@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.documents.pages import ROOT, commands, executed
-
-PAGES = ("docs/tutorial.md",)
+from tests.documents.pages import EXECUTED, ROOT, commands, executed
 
 
 @pytest.mark.thorough
 @pytest.mark.torch
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", EXECUTED)
 def test_commands_print_what_the_page_says(page, tmp_path, pytestconfig) -> None:
     pytest.importorskip("torch")
     path = ROOT / page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from typing import Any
 
@@ -71,6 +72,66 @@ def test_blocks_of_models_are_operators_in_one_graph(name: str) -> None:
     assert Counter(one.operator for one in rewriting.replaced.done) == MODELS[name][1]
 
 
+def generated(model: Any, call: Any) -> tuple[list[Any], list[Any]]:
+    """Logits of a prompt and of two tokens after it, and the keys and values of all layers."""
+    tokens = torch.randint(3, 50, (2, 8), generator=torch.Generator().manual_seed(1))
+    cache = transformers.StaticCache(config=model.config, max_cache_len=16)
+    cache.early_initialization(2, 1, 16, torch.float32, torch.device("cpu"))
+    found = [call(one, cache) for one in tokens.split([6, 1, 1], dim=1)]
+    return found, [one for layer in cache.layers for one in (layer.keys, layer.values)]
+
+
+def with_cache(model: Any) -> Any:
+    """A call of the model with a cache, which newer releases of transformers name `cache`."""
+    named = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+    return lambda tokens, cache: model(tokens, use_cache=True, **{named: cache}).logits
+
+
+def test_caches_of_a_fixed_length() -> None:
+    """Queries and keys are rotated and keys and values written by one operator each, and a write
+    that nothing in the graph reads is not deleted as dead code."""
+    model, rewriting = made("Llama"), ops.inductor_pass()
+    with torch.no_grad():
+        expected = generated(model, with_cache(model))
+        with wavecast.device("gfx942") as device:
+            found = generated(model, rewritten(with_cache(model), rewriting))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    done = Counter(one.operator for one in rewriting.replaced.done)
+    graphs = done["kv_cache_write"] // 2
+    assert graphs == 2  # of a prompt and of a token; the model has two layers
+    assert done["rope"] == 2 * graphs
+    assert device.executed
+
+
+def test_writes_stay() -> None:
+    """Values that nothing reads in the graph, by methods, operators and functions."""
+
+    def program(x: Any, sums: Any, counts: Any, kept: Any) -> Any:
+        sums.add_(x)
+        counts += 1
+        torch.mul(x, 2, out=kept)
+        return torch.relu(x) * 1
+
+    def given() -> Any:
+        return torch.full((3,), 2.0), torch.zeros(3), torch.zeros(3), torch.zeros(3)
+
+    rewriting, expected, tensors = ops.inductor_pass(), given(), given()
+    result = rewritten(program, rewriting)(*tensors)
+    assert torch.equal(result, program(*expected))
+    assert all(torch.equal(one, other) for one, other in zip(tensors, expected, strict=True))
+
+
+@pytest.mark.thorough
+def test_the_backend_by_name_writes_caches() -> None:
+    model = made("Llama")
+    with torch.no_grad():
+        expected = generated(model, with_cache(model))
+        torch._dynamo.reset()
+        call = torch.compile(with_cache(model), backend="wavecast", fullgraph=True)
+        found = generated(model, call)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", MODELS)
 def test_they_run_machine_code(name: str) -> None:
@@ -124,6 +185,7 @@ def test_masks_of_positions(relation: Any, first: int, taken: bool) -> None:
     assert taken or [one.why for one in rewriting.replaced.left] == ["a mask tensor"]
 
 
+@pytest.mark.operators
 def test_masks_of_positions_on_an_emulated_device() -> None:
     """Dynamo traces the device's function mode, where operators are methods."""
 
@@ -166,6 +228,23 @@ def test_a_norm_that_is_quantised() -> None:
     assert [one.operator for one in rewriting.replaced.done][-1] == "rms_norm_quantised"
     torch.testing.assert_close(scale, right_scale, rtol=1e-5, atol=0)
     torch.testing.assert_close(q.float() * scale, right.float() * right_scale, rtol=0.07, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_norms_by_their_function(dtype: Any) -> None:
+    """With the addition before them, and with the `eps` that PyTorch has by default: values are so
+    small that it counts."""
+
+    def program(x: Any, residual: Any, weight: Any) -> Any:
+        total = x + residual
+        return F.rms_norm(total, (64,), weight), total, F.rms_norm(x, (64,), weight, 1e-6)
+
+    given = [torch.randn(6, 64) * 1e-3, torch.randn(6, 64) * 1e-3, torch.rand(64)]
+    given = [one.to(dtype) for one in given]
+    rewriting = ops.inductor_pass()
+    for one, right in zip(rewritten(program, rewriting)(*given), program(*given), strict=True):
+        torch.testing.assert_close(one, right)
+    assert [one.operator for one in rewriting.replaced.done] == ["rms_norm_residual", "rms_norm"]
 
 
 def test_rotations_of_other_angles_stay() -> None:

@@ -255,6 +255,7 @@ def test_hooks_around_launches_get_the_metadata_of_the_launch() -> None:
     assert seen == [("before", "add", 256), ("after", "add", 512)]
 
 
+@pytest.mark.operators
 def test_launches_alone_are_executed_without_pytorch() -> None:
     """PyTorch has no GPU, and tensors are the CPU's; the launch is machine code all the same."""
     from wavecast import ops

@@ -104,6 +104,7 @@ def test_modifiers_are_options_of_attention(score_mod: Any, mask: Any) -> None:
     torch.testing.assert_close(lse, right, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.operators
 def test_block_masks_and_shared_heads_run_machine_code() -> None:
     given = tensors(shared=2)
     block_mask = flex.create_block_mask(causal, None, None, TOKENS, TOKENS, device="cpu")

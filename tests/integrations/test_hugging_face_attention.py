@@ -150,6 +150,7 @@ def test_attention_that_is_not_looked_up_is_left() -> None:
 
 
 @torch.no_grad()
+@pytest.mark.operators
 def test_the_window_reaches_the_kernel() -> None:
     model, tokens = made("Qwen2"), some_tokens()
     before = model(tokens).logits

@@ -127,6 +127,7 @@ def test_kernels_compile_in_threads(forks: list[int]) -> None:
 
 
 @pytest.mark.usefixtures("_fresh")
+@pytest.mark.operators
 def test_kernels_of_the_library_compile_in_forks(forks: list[int]) -> None:
     choice.forget()
     with capture("gfx90a") as launches:

@@ -45,6 +45,18 @@ def test_gates_of_gelu() -> None:
     torch.testing.assert_close(replaced(x), own(x))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_norms_have_the_default_eps_of_pytorch(dtype: torch.dtype) -> None:
+    """Its documentation names that of the dtype, which in 16 bits halves such values."""
+    norm, x = nn.RMSNorm(32, dtype=dtype), torch.full((2, 32), 0.01, dtype=dtype)
+    expected = norm(x)
+    with ops.substituted() as answered:
+        torch.testing.assert_close(norm(x), expected)
+    assert [one.operator for one in answered.done] == ["rms_norm"]
+    ops.replace(norm)
+    torch.testing.assert_close(norm(x), expected)
+
+
 def test_autocast_casts_what_it_casts_for_pytorch() -> None:
     own, replaced, x = model(), model(), torch.randn(3, 8)
     account = ops.replace(replaced)

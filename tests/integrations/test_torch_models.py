@@ -104,6 +104,7 @@ def test_replace_and_undo(block: nn.Module) -> None:
     assert torch.equal(block(x), before)
 
 
+@pytest.mark.operators
 def test_replaced_modules_run_machine_code_and_learn(block: nn.Module) -> None:
     x = torch.randn(6, 32)
     block(x).square().sum().backward()
@@ -291,6 +292,7 @@ def test_layer_norms_of_another_kind_are_left() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.operators
 def test_gradients_that_are_zero_stay_zero_up_to_rounding() -> None:
     """The bias of keys shifts all logits of a query alike: its gradient is rounding and nothing
     else, so that errors are measured by the largest gradient of the model."""

@@ -56,6 +56,7 @@ def test_optimizers_step_as_on_the_cpu(name: str, options: dict[str, bool]) -> N
         assert not torch.equal(one, before)
 
 
+@pytest.mark.operators
 def test_a_training_loop_with_scaled_and_clipped_gradients() -> None:
     torch.manual_seed(0)
     batches = [torch.randn(6, 16) for _ in range(3)]

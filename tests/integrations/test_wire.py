@@ -9,6 +9,7 @@ import pytest
 from tests.integrations.samples import LAUNCH
 from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.recorder import Recorder
+from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall, TensorSizes
 
 
 def test_a_launch_survives_the_way(tmp_path):
@@ -22,6 +23,18 @@ def test_a_launch_survives_the_way(tmp_path):
     assert code == LAUNCH.code
     assert wire.decode_launch(launch_frame["launch"], {code.digest: code}) == LAUNCH
     assert list(reader.poll()) == []
+
+
+def test_a_call_of_a_library_survives_the_way(tmp_path):
+    path = tmp_path / "frames"
+    left, right = (TensorSizes.contiguous((4, 4), "bf16", storage) for storage in (0, 1))
+    arguments = {"self": left, "mat2": right, "sizes": (1, 2), "of": (left, None), "alpha": 2**70}
+    call = OperatorCall("aten.mm", (left, right), (left,), arguments, flops=128.0)
+    sent = GraphLibraryCall(call, ("net.py:3",), 2)
+    wire.FrameWriter(path).write({"library_calls": [wire.encode_call(sent)]})
+    ((frame,),) = (frame["library_calls"] for frame in wire.FrameReader(path).poll())
+    changed = {**arguments, "alpha": str(2**70)}
+    assert wire.decode_call(frame) == replace(sent, call=replace(call, arguments=changed))
 
 
 @pytest.mark.parametrize("kept", range(1, 12))

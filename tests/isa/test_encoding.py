@@ -61,3 +61,21 @@ def test_a_truncated_instruction_is_data() -> None:
 def test_a_known_instruction_without_its_last_word_is_data() -> None:
     """The missing word is not the literal 0 of the first instruction."""
     assert _texts(_read("gfx942", 0xBE8000FF, 0, 0xBE8000FF)) == ["s_mov_b32 s0, lit(0x0)", "data"]
+
+
+def test_offsets_of_gfx1250_can_count_elements() -> None:
+    words = (0xEE050004, 0x00010001, 0x00000002, 0xF4000001, 0x09000000)
+    assert _texts(_read("gfx1250", *words, lanes=32)) == [
+        "global_load_b32 v1, v2, s[4:5] scale_offset",
+        "s_load_b32 s0, s[2:3], s4 offset:0x0 scale_offset",
+    ]
+
+
+def test_only_the_lower_half_of_a_16_bit_literal_is_read() -> None:
+    assert _texts(_read("gfx942", 0x4C46E4FF, 0x6A3CD048)) == ["v_add_u16_e32 v35, 0xd048, v114"]
+
+
+def test_fields_without_a_meaning_are_no_instruction() -> None:
+    """A literal in a format of gfx9 without one, and registers behind the last scalar one."""
+    assert _texts(_read("gfx942", 0xD1010000, 0x000002FF)) == ["data", "data"]
+    assert _texts(_read("gfx1201", 0x86E98100, lanes=32)) == ["data"]

@@ -30,7 +30,8 @@ def test_equal_results_in_every_case(captured: Captured) -> None:
     before = [tensor.clone() for tensor in captured.tensors]
     found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
     assert found.same
-    assert found.cases == ("memory as it is", "seed 1", "smaller sizes")
+    edges = ("smaller sizes", "half sizes", "n=1")
+    assert found.cases == ("memory as it is", "seed 1", *edges)
     for tensor, kept in zip(captured.tensors, before, strict=True):
         assert tensor.equal(kept), "memory stays as it is"
 
@@ -78,7 +79,40 @@ def test_difference(want: list[float], have: list[float], rounding: bool, wrong:
 
 def test_workgroups_are_corners_and_some_between(captured: Captured) -> None:
     launch = replace(captured.launch, grid=(100, 3, 1))
-    chosen = comparing._workgroups(launch).tolist()
+    chosen = comparing._workgroups(launch, comparing.WORKGROUPS).tolist()
     assert {0, 99, 200, 299} <= set(chosen)
     assert chosen == sorted(set(chosen))
     assert len(chosen) == comparing.WORKGROUPS
+    assert comparing._workgroups(launch, 2).tolist() == [0, 299]
+
+
+@pytest.mark.parametrize(
+    ("grid", "checked"),
+    [((64, 1, 1), (64, 1, 1)), ((100, 3, 1), (16, 1, 1)), ((4, 100, 2), (4, 4, 1))],
+)
+def test_checks_of_large_launches_execute_a_part(
+    captured: Captured, grid: tuple[int, int, int], checked: tuple[int, int, int]
+) -> None:
+    launch = replace(captured.launch, grid=grid)
+    assert comparing._clipped(launch, comparing.CHECKED).grid == checked
+
+
+def test_an_error_of_other_sizes_is_found(captured: Captured) -> None:
+    """A version that takes n for at least 1000, which it is."""
+    text = captured.launch.code.assembly
+    (line,) = (one for one in text.split("\n") if "v_cmp_gt_i32" in one)
+    size = line.replace(",", " ").split()[2]
+    other = changed(captured, line, f"\ts_max_i32 {size}, {size}, 0x3e8\n{line}")
+    found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
+    assert found.cases == ("memory as it is", "seed 1", "smaller sizes")
+    assert found.difference.startswith("smaller sizes: out_ptr")
+
+
+def test_an_error_of_the_smallest_size_is_found(captured: Captured) -> None:
+    """A version that takes n for at least 2."""
+    text = captured.launch.code.assembly
+    (line,) = (one for one in text.split("\n") if "v_cmp_gt_i32" in one)
+    size = line.replace(",", " ").split()[2]
+    other = changed(captured, line, f"\ts_max_i32 {size}, {size}, 2\n{line}")
+    found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
+    assert found.difference.startswith("n=1: out_ptr")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.lab.conftest import Captured
+from wavecast import isa
 from wavecast.documents.base import values
-from wavecast.errors import CompileError
+from wavecast.errors import CompileError, MissingTool, UsageError
 from wavecast.lab import compilers as module
-from wavecast.lab.codegen import CrashedCompiler, Llc, TritonGenerator
+from wavecast.lab.codegen import CrashedCompiler, Llc, TritonGenerator, generator_of, portable
 from wavecast.lab.compilers import PROGRAM, compared_compilers
+from wavecast.lab.releases import TritonRelease
 from wavecast.report import compilers as report
 from wavecast.report.terminal_text import plain
 
@@ -44,3 +48,39 @@ def test_a_crash_and_a_refusal_are_told_apart(captured: Captured) -> None:
     with pytest.raises(CompileError) as broken:
         generator.assembly(text.replace("ret void", "br label %missing", 1))
     assert not isinstance(broken.value, CrashedCompiler)
+
+
+def test_another_release_answers_from_its_own_process(captured: Captured) -> None:
+    """This environment stands for the other one: the same release gives the same code."""
+    device = captured.subject.devices[0]
+    release = TritonRelease("3.x", Path(sys.executable), device)
+    text = str(captured.launch.code.stages["llir"])
+    made = compared_code(captured, release.assembly(text))
+    assert made == compared_code(captured, TritonGenerator(device).assembly(portable(text)))
+    none, log = release.limited(captured.launch, 0)
+    assert "NOT running pass (1)" in log
+    assert compared_code(captured, none) != made
+    with pytest.raises(CompileError, match=r"triton 3\.x: failed to parse"):
+        release.assembly(text.replace("ret void", "ret nothing", 1))
+    assert release.assembly(text), "the process goes on after an error"
+
+
+def compared_code(captured: Captured, assembly: str) -> list[str]:
+    """The instructions of the kernel in assembly."""
+    name = captured.launch.code.kernel
+    program = isa.parse(assembly, captured.launch.code.target).kernels[name].program
+    return [item.decoded.text for item in program.instructions]
+
+
+def test_which_programs_are_code_generators(tmp_path: Path) -> None:
+    for name in ("llc-99", "clang-99", "gcc"):
+        (tmp_path / name).write_text("#!/bin/sh\necho 1.2.3\n")
+        (tmp_path / name).chmod(0o755)
+    assert isinstance(generator_of(str(tmp_path / "llc-99"), "gfx942"), Llc)
+    clang = generator_of(str(tmp_path / "clang-99"), "gfx942")
+    assert clang.name == "clang-99"
+    assert "-mcpu=gfx942" in clang.command
+    with pytest.raises(UsageError, match="neither llc nor clang nor zig"):
+        generator_of(str(tmp_path / "gcc"), "gfx942")
+    with pytest.raises(MissingTool):
+        generator_of(str(tmp_path / "llc-98"), "gfx942")

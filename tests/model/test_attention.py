@@ -223,6 +223,31 @@ def test_comparing_positions_takes_time() -> None:
     assert times[1] > 1.1 * times[0]
 
 
+def test_short_sequences_pay_for_masks_and_for_what_is_outside_the_loop() -> None:
+    row = libraries.libraries()["flash2"].forward[0]
+    assert row.setup_clocks
+
+    def share(length: int, **changed: float) -> float:
+        same = replace(PREFILL, head=64, head_v=64, seq_q=length, seq_k=length, library="flash2")
+        machine = AttentionRates.of(arch.load("h100"))
+        assert machine.selects < 0.6 * machine.lanes
+        vector = [
+            tiled(
+                same.sizes,
+                machine=machine,
+                kernel=kernel,
+                library=libraries.libraries()["flash2"],
+                backward=False,
+                eager=False,
+            ).parts["vector"]
+            for kernel in (row, replace(row, **changed))
+        ]
+        return vector[1] / vector[0]
+
+    for name in ("mask_operations", "setup_clocks"):
+        assert share(512, **{name: 0.0}) < 0.95 < 0.98 < share(16384, **{name: 0.0}) < 1
+
+
 def test_rounding_to_bf16_costs_where_no_instruction_does() -> None:
     for name, slower in (("mi300x", True), ("mi355x", False)):
         machine = AttentionRates.of(arch.load(name))

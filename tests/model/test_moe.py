@@ -28,9 +28,9 @@ def seconds(problem: FusedMoe, device: str = "mi355x") -> float:
     return problem.predict(arch.load(device)).seconds
 
 
-def machine(device: str, form: MoeFormats) -> MoeModel:
+def machine(device: str, form: MoeFormats, part: str = "layer") -> MoeModel:
     found = arch.load(device)
-    return MoeModel(Chip.of(found), form, coefficients.values(FAMILY, found))
+    return MoeModel.of(Chip.of(found), form, coefficients.values(FAMILY, found), part)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_one_kernel_is_a_way_where_libraries_have_it() -> None:
 @pytest.mark.parametrize("part", ["layer", "gate-up", "down", "one-kernel"])
 def test_a_batch_gives_what_its_problems_give(part: str) -> None:
     layers = [replace(LAYER, tokens=n, inter=i, part=part) for n, i in ((1, 256), (900, 768))]
-    known = machine("mi300x", LAYER.form)
+    known = machine("mi300x", LAYER.form, part)
     together = TiledProblems.of(part, [layer.sizes for layer in layers]).seconds(known)
     alone = [TiledProblems.of(part, [layer.sizes]).best(known).seconds for layer in layers]
     assert together == pytest.approx(alone)
@@ -223,6 +223,30 @@ def test_the_command_line_reads_shape_and_options() -> None:
     )
     assert parsed == replace(LAYER, scaling="block", gated=False, block_m=32)
     assert str(parsed) == "moe 64x7168x256 experts 256 top 8 fp8 per block tile 32x*"
+
+
+def test_one_scale_is_repeated_for_rows_before_an_assembly_kernel() -> None:
+    tensor, token = (
+        FusedMoe(
+            *(16, 4096, 1024, 64, 4), "fp8", scaling=scaling, part="gate-up", block_m=32, tile_n=128
+        )
+        for scaling in ("tensor", "token")
+    )
+    assert seconds(tensor) == pytest.approx(seconds(token))
+    extra = seconds(replace(tensor, assembly=True)) - seconds(tensor)
+    known = coefficients.values(FAMILY, arch.load("mi355x"))
+    assert extra == pytest.approx(2 * known["launch_repeat"])
+    assert seconds(replace(token, assembly=True)) == pytest.approx(seconds(token))
+
+
+def test_single_kernels_stream_at_their_own_rates() -> None:
+    chip, form = Chip.of(arch.load("mi355x")), LAYER.form
+    known = coefficients.values(FAMILY, chip.device)
+    layer, kernel = (MoeModel.of(chip, form, known, part).known for part in ("layer", "down"))
+    assert layer == known
+    share = kernel["stream_fraction"] / layer["stream_fraction"]
+    assert share == pytest.approx(known["kernel_stream"])
+    assert kernel["unit_stream"] == known["kernel_unit_stream"]
 
 
 @pytest.mark.parametrize(

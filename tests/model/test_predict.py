@@ -24,7 +24,7 @@ from wavecast.model.profile import LaunchProfile, LevelTraffic, ProfileSource, S
 from wavecast.model.simulation import LaunchTiming, Simulation, timing
 from wavecast.model.whatif import Changes
 from wavecast.report import prediction as shown
-from wavecast.report import terminal_prediction
+from wavecast.report import terminal_prediction, words
 from wavecast.report.perfetto_unit import Timeline, dumps
 
 BODY = """
@@ -165,7 +165,9 @@ def test_reports_show_it() -> None:
     assert msgspec.json.decode(msgspec.json.encode(entry))["limiter"] == found.limiter
     out = StringIO()
     console = Console(file=out, width=80)
-    for part in terminal_prediction.sections(found, code_object(), 80, full=True):
+    for part in terminal_prediction.sections(
+        found, code_object(), 80, words.of(resolve("mi300x").device), full=True
+    ):
         console.print(part)
     assert "what if" in out.getvalue()
     assert max(len(line) for line in out.getvalue().splitlines()) <= 80

@@ -49,7 +49,7 @@ def test_parts_add_up_to_the_time_and_every_basis_is_listed() -> None:
 
 def test_a_copy_alone_has_the_interval_of_the_queue() -> None:
     found = predict_stream(DEVICE, [Copy("d2h", 1 << 26)])
-    row, _ = intervals.residuals(intervals.table(), PredictionSubject(QUEUE), DEVICE.id)
+    row, _ = intervals.residuals(intervals.table(), PredictionSubject(QUEUE), DEVICE)
     ends = found.seconds * math.exp(min(0, row.low)), found.seconds * math.exp(max(0, row.high))
     assert (found.low, found.high) == pytest.approx(ends)
     assert ends[0] < ends[1]

@@ -166,7 +166,7 @@ def _words(name: str, shape: str, suffix: str) -> Iterable[str]:
     if name.startswith("v_permlane"):
         if "swap" in name and suffix != "e32":
             yield "swap"
-        if name in ("v_permlane16_b32", "v_permlanex16_b32"):
+        elif name.startswith(("v_permlane16_", "v_permlanex16_")) and "swap" not in name:
             yield "permlane"
     if re.fullmatch(r"v_cvt_(f32|f16)_(fp8|bf8)", name) and suffix == "e64":
         yield "byte_source"

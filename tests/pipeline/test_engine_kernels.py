@@ -13,11 +13,12 @@ pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
 from tests.documents.support import validated
+from tests.integrations.served import served_calls
 from wavecast.cli.main import run
 from wavecast.errors import UnknownName, UsageError
 from wavecast.kernels import registry
 from wavecast.pipeline import engine_kernels as engine
-from wavecast.pipeline.engine_layers import LAYERS, Uncovered, library_calls
+from wavecast.pipeline.engine_layers import LAYERS, Uncovered, layer_of, library_calls
 from wavecast.pipeline.library import KernelFacts, Surveyed
 from wavecast.report import engine as report
 from wavecast.systems import huggingface
@@ -34,6 +35,27 @@ LLAMA: dict[str, Any] = {
     "vocab_size": 1024,
 }
 
+
+_LINEAR = ("Linear", "QuantFP8")
+SERVED_BY = {
+    "QKVParallelLinear": _LINEAR,
+    "ColumnParallelLinear": _LINEAR,
+    "MergedColumnParallelLinear": _LINEAR,
+    "RowParallelLinear": _LINEAR,
+    "ReplicatedLinear": _LINEAR,
+    "Attention": ("Attention", "MLAAttention"),
+}
+"""Names under which the plugin counts calls, by the class of vLLM's layer."""
+OTHER = {
+    ("VocabParallelEmbedding", "embedding"),  # no kernel of `systems.graph`
+    ("GemmaRMSNorm", "rms_norm"),  # as RMSNorm
+    ("GemmaRMSNorm", "rms_norm_residual"),
+    ("GeluAndMul", "gelu_mul"),  # of no known model
+    ("QuantFP8", "quantise_fp8_tensor"),  # scales are per token unless a checkpoint says else
+    ("FusedMoE", "dequantise_mx"),  # as weights are loaded
+    ("Sampler", "top_k_top_p_mask"),  # where filtered logits are reported
+}
+"""What the plugin calls and no row has."""
 
 GPUS = {"GPT-2-XL": 1, "Qwen2.5-7B": 4}
 """GPUs that divide the heads of models which 8 do not."""
@@ -120,17 +142,41 @@ def test_formats_choose_operators(config: str, compiled: list[Any]) -> None:
 def test_experts_of_several_kernels_are_one_operator(compiled: list[Any]) -> None:
     """The kernels before the products are part of the operator, or remain with the products."""
     steps = engine.steps(8, 4, 8)
-    for dtype, operators, why in (
-        ("bf16", ("moe_experts",), ""),
-        ("int8", (), "the plugin has no experts of int8 weights"),
+    for model, dtype, operators, why in (
+        ("Qwen3-30B-A3B", "bf16", ("moe_experts",), ""),
+        ("Qwen3-30B-A3B", "int8", ("moe_experts_int8",), ""),
+        ("Qwen3-30B-A3B", "int4", ("moe_experts_w4a16",), ""),
+        ("gpt-oss-20b", "", (), "the plugin has no experts of mxfp4 weights"),
     ):
-        found = engine.engine_report("Qwen3-30B-A3B", "mi300x", engine.deployed(1, dtype), steps)
+        found = engine.engine_report(model, "mi300x", engine.deployed(1, dtype), steps)
         by_name = {one.name: one for one in found.steps[1].kernels}
         assert by_name["experts"].operators == operators
         assert by_name["experts"].why_not == why
         assert by_name["sort tokens"].why_not == why
         before = by_name["sort tokens"].default.seconds
         assert by_name["sort tokens"].after == (before if why else 0.0)
+
+
+def test_rows_agree_with_the_plugin() -> None:
+    """Operators of a row are those that the plugin's modules call for its layer, and every operator
+    that they call is one of a row, but for those in `OTHER`."""
+    declared = served_calls("vllm")
+    named = set()
+    for name in huggingface.models():
+        for dtype in ("bf16", "fp8", "int8", "int4", ""):
+            model = engine.EngineModel.of(name, "mi300x", engine.deployed(GPUS.get(name, 8), dtype))
+            for _, step in engine.steps(100, 8, 100):
+                for kernel, _ in model.kernels(step):
+                    layers = layer_of(kernel.node.name).name.split(", ")
+                    also = {other for layer in layers for other in SERVED_BY.get(layer, (layer,))}
+                    calls = library_calls(kernel)
+                    if isinstance(calls, Uncovered):
+                        continue
+                    for operator, _ in calls:
+                        found = {(layer, operator) for layer in also} & declared
+                        assert found, (kernel.node.name, layers, operator)
+                        named |= found
+    assert declared - named == OTHER
 
 
 def test_formats_of_the_report(

@@ -103,6 +103,7 @@ class Exported:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
+@pytest.mark.operators
 def test_results_through_the_launcher_are_those_of_the_operator(
     tmp_path: Path, operator: str, sizes: Mapping[str, Any], target: str
 ) -> None:
@@ -121,6 +122,7 @@ def test_results_through_the_launcher_are_those_of_the_operator(
         assert torch.equal(got.view(torch.uint8), want.contiguous().view(torch.uint8))
 
 
+@pytest.mark.operators
 def test_a_launcher_says_what_is_wrong_and_unloads_all(tmp_path: Path) -> None:
     exported = Exported(tmp_path, "matmul", SPLIT, "gfx942")
     c, driver = exported.c, exported.driver
@@ -145,6 +147,7 @@ def test_a_launcher_says_what_is_wrong_and_unloads_all(tmp_path: Path) -> None:
     assert c.call_create(ctypes.byref(handle)) == -1
 
 
+@pytest.mark.operators
 def test_two_vendors_and_the_manifest(tmp_path: Path) -> None:
     sizes = {"rows": 64, "columns": 512, "dtype": "float32"}
     devices = [arch.load(name) for name in ("gfx942", "gfx1100", "sm_90")]
@@ -175,6 +178,7 @@ def test_two_vendors_and_the_manifest(tmp_path: Path) -> None:
         ("embedding_backward", "it computes aten::sort of indices on the host"),
     ],
 )
+@pytest.mark.operators
 def test_what_needs_the_host_is_refused(operator: str, says: str) -> None:
     chosen = registry.operator(operator)
     with pytest.raises(UsageError, match=f"^{operator} cannot be exported: {says}"):

@@ -22,6 +22,7 @@ def traffic(device: str) -> list[LevelTraffic]:
     return [one.traffic for one in of if one is not None and one.traffic is not None]
 
 
+@pytest.mark.operators
 def test_a_kernel_finds_in_the_memory_side_cache_what_the_one_before_read() -> None:
     largest, quantised = traffic("mi300x")
     assert largest.hbm > 0.9 * 2**26
@@ -30,6 +31,7 @@ def test_a_kernel_finds_in_the_memory_side_cache_what_the_one_before_read() -> N
     assert quantised.hbm == quantised.mall, "no such cache"
 
 
+@pytest.mark.operators
 def test_what_depends_on_values_is_sampled_with_real_ones() -> None:
     """Few pass the filters of real logits; how many of whatever lies in memory nobody knows."""
     operator = registry.operator("top_k_top_p_sample")
@@ -40,6 +42,7 @@ def test_what_depends_on_values_is_sampled_with_real_ones() -> None:
     assert prediction.fidelity == "executed"
 
 
+@pytest.mark.operators
 def test_a_compiler_that_aborts_is_the_failure_of_that_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

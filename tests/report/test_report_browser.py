@@ -154,7 +154,9 @@ def test_a_long_kernel_opens_whole(browser: Page, tmp_path: Path):
     assert page.problems == []
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (400, False)])
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1280, False), (1280, True), (800, False), (400, False)]
+)
 def test_screenshot_shows_something(tmp_path: Path, width: int, dark: bool):
     with Page(width=width, height=700, dark=dark) as browser:
         page = opened(browser, tmp_path, sample.report())
@@ -164,6 +166,17 @@ def test_screenshot_shows_something(tmp_path: Path, width: int, dark: bool):
     size, colours = png_statistics(image)
     assert size == (width, 700)
     assert colours > 40
+
+
+@pytest.mark.parametrize("width", [400, 800, 1100, 1280])
+def test_no_column_of_the_comparison_is_out_of_sight(tmp_path: Path, width: int):
+    with Page(width=width, height=700, dark=False) as browser:
+        page = opened(browser, tmp_path, sample.report())
+        furthest = page.run(
+            "Math.max(...[...document.querySelectorAll('.compare td')]"
+            ".map(e => e.getBoundingClientRect().right))"
+        )
+    assert furthest <= width
 
 
 def png_statistics(image: bytes) -> tuple[tuple[int, int], int]:

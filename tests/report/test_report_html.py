@@ -108,7 +108,7 @@ def test_island_maps_instructions_to_source_lines(page):
     (line,) = target["chains"][target["chain"][matrix]]
     assert re.search(rf'data-s="{line}"[^<]*<i class="h"></i><a[^>]*>25</a>', page)
     assert target["labels"][1][:3] == [8, ".LBB0_1", 1]
-    assert "×64" in target["labels"][1][3]
+    assert "executed 64× per wave" in target["labels"][1][3]
 
 
 def test_inlined_code_names_its_own_line_and_the_call():

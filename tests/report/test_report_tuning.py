@@ -42,14 +42,18 @@ def test_a_ranking_shows_times_resources_and_why_others_were_refused() -> None:
         ]
     )
     failure = CaptureFailure("other", "gfx942", "compile", "no such thing")
-    text = _text(TuneResult(table, (failure,), ("took mi300x",)))
+    text = _text(TuneResult(table, (failure,), ("mi300x is assumed",)))
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "note took mi300x" in lines
+    assert "note mi300x is assumed" in lines
     assert "failed other for gfx942 (compile): no such thing" in lines
     assert "matmul on mi300x M=64 bfloat16 step=1" in lines
     assert "4 configurations tried, 2 of them refused" in lines
     assert "1 20 µs 10 µs … 30 µs sample matrix 128 0 32 KiB 2 BLOCK=64, num_warps=4" in lines
     assert "2 40 µs 10 µs … 30 µs code matrix 128 0 16 KiB 4 BLOCK=32, num_warps=4" in lines
+    assert (
+        "sample: predicted from executed workgroups, as by `explain --sample`; `explain` alone "
+        "predicts from the code"
+    ) in lines
     assert "2 refused: takes … bytes of LDS, a workgroup can have …" in lines
     assert "40 µs" not in _text(TuneResult(table, (), ()), top=1)
 

@@ -70,7 +70,7 @@ def test_a_grid_smaller_than_the_device() -> None:
     found = the_one(assembly_subject("s_nop 0", grid=(8, 4, 1)), "grid-too-small")
     assert found.severity == "warning"
     assert "32 workgroups cannot fill 304 CUs" in found.message
-    assert "11 %" in found.evidence
+    assert "11%" in found.evidence
     assert found.location == SourceLocation("kernel.py", 1)
     nearly = the_one(assembly_subject("s_nop 0", grid=(200, 1, 1)), "grid-too-small")
     assert nearly.severity == "note"
@@ -97,8 +97,8 @@ def test_a_last_round_that_is_nearly_empty() -> None:
     # 64 KiB of LDS: one workgroup per compute unit, 304 places.
     subject = assembly_subject(MATRIX_LOOP, grid=(320, 1, 1), dynamic_lds=65536)
     found = the_one(subject, "partial-last-wave")
-    assert "5 %" in found.message
-    assert "2 rounds, of which 1.05 hold work, 53 %" in found.evidence
+    assert "5%" in found.message
+    assert "2 rounds, of which 1.05 hold work, 53%" in found.evidence
 
 
 def test_full_rounds_and_kernels_without_products_are_fine() -> None:

@@ -85,6 +85,20 @@ s_endpgm"""
     assert not find(replace(inner, analysis=outside), "contended-atomics")
 
 
+def test_one_atomic_of_every_workgroup_that_the_device_holds_at_once_is_fine() -> None:
+    tensor = Argument("x", "tensor", "float32", (1,), (1,), 4, 1)
+
+    def asked(grid: int) -> bool:
+        subject = assembly_subject("s_nop 0\ns_endpgm", grid=(grid, 1, 1), threads=64)
+        assert subject.launch is not None
+        one = with_memory(subject, memory(0, kind="atomic", bytes_per_lane=4, lanes=1))
+        one = replace(one, launch=replace(subject.launch, arguments=(tensor,)))
+        return bool(find(one, "contended-atomics"))
+
+    assert not asked(1024)
+    assert asked(1 << 20)
+
+
 def test_launches_that_only_start() -> None:
     found = sequence([launches(3), launches(2)])
     assert found is not None

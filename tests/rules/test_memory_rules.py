@@ -8,7 +8,7 @@ from typing import Any
 from tests.rules.support import LINE, assembly_subject, find, memory, the_one, with_memory
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.isa.instruction import SourceLocation
-from wavecast.rules import RuleInput
+from wavecast.rules import RuleInput, lds_conflicts
 
 TTIR = """
 #loc = loc("kernel.py":1:0)
@@ -154,6 +154,17 @@ def test_conflicts_of_derived_groups_need_more_and_only_note() -> None:
     assert "derived" in found.evidence
 
 
+def test_conflicts_outside_of_loops_have_no_share_of_a_loop() -> None:
+    reads = "\n".join(f"\tds_read_b32 v{20 + n}, v60" for n in range(32))
+    loop = assembly_subject(LDS_LOOP.format(reads=reads))
+    read = {"mnemonic": "ds_read_b32", "space": "lds", "bytes_per_lane": 4, "conflict_ways": 32.0}
+    inside = memory(**read, loop=0)
+    outside = memory(**read, loop=None, location=SourceLocation("kernel.py", 3, 1))
+    found = find(with_memory(loop, outside, inside), "lds-bank-conflicts")
+    shares = {one.location.line: "LDS pipe needs" in one.evidence for one in found if one.location}
+    assert shares == {3: False, 7: True}
+
+
 def test_narrow_lds_reads_in_a_matrix_loop() -> None:
     reads = "\n".join(f"\tds_read_u16 v{20 + n}, v60 offset:{128 * n}" for n in range(16))
     found = the_one(assembly_subject(LDS_LOOP.format(reads=reads)), "narrow-lds-access")
@@ -174,3 +185,17 @@ def test_a_small_part_of_the_traffic_is_left_alone() -> None:
     tiles = [memory(100 + number, loop=0) for number in range(8)]
     assert find(with_memory(kernel(), *indices, *tiles[:1]), "narrow-global-access")
     assert not find(with_memory(kernel(), *indices, *tiles), "narrow-global-access")
+
+
+def test_nvidia_gets_neither_words_nor_options_of_amd() -> None:
+    reads = "\n".join(f"\tds_read_b32 v{20 + n}, v60" for n in range(32))
+    loop = assembly_subject(LDS_LOOP.format(reads=reads), stages={})
+    read = {"mnemonic": "LDS", "space": "lds", "bytes_per_lane": 4, "loop": 0}
+    found = with_memory(loop, memory(**read, conflict_ways=8.0))
+    hopper = replace(found, code=replace(found.code, target="sm_90"))
+    assert not hopper.code.is_amd
+    (one,) = lds_conflicts.RULE.check(hopper)
+    assert one.message.startswith("shared memory loads take 8 times")
+    assert "shared memory pipe" in one.evidence
+    assert "kpack" not in one.advice
+    assert "kpack=2" in the_one(found, "lds-bank-conflicts").advice

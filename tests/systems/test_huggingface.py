@@ -10,6 +10,7 @@ import pytest
 from wavecast.errors import UnknownName, UsageError
 from wavecast.systems import huggingface
 from wavecast.systems.architecture import ExpertMlp, GroupedQueryAttention, LinearAttention
+from wavecast.systems.precision import precision
 
 LLAMA = {
     "model_type": "llama",
@@ -131,3 +132,18 @@ def test_other_types_and_names_are_refused(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(UsageError, match="not JSON"):
         huggingface.load(str(path))
+
+
+def test_experts_of_a_checkpoint_have_their_own_format() -> None:
+    """DeepSeek-V4: 1.6 T parameters, of which a token uses 49 B (model card); fp4 experts."""
+    _, values = huggingface.load("DeepSeek-V4-Pro")
+    architecture = huggingface.read(values, "DeepSeek-V4-Pro")
+    assert architecture.parameters == pytest.approx(1.6e12, rel=0.02)
+    assert architecture.active_parameters == pytest.approx(49e9, rel=0.02)
+    found = precision(values)
+    assert (found.experts.weights, found.experts.activations) == ("mxfp4", "fp8")
+    assert found.dense.weights == found.attention.weights == "fp8"
+    for stored in ("fp3", ["fp4"], 4):
+        method = {"quant_method": "fp8", "expert_dtype": stored}
+        with pytest.raises(UsageError, match=r"expert_dtype is .*; known: fp4, fp8"):
+            precision({**values, "quantization_config": method})

@@ -33,7 +33,7 @@ def test_a_report_shows_itself(report) -> None:
     assert "Llama-3.1-8B on 1x AMD Instinct MI300X" in str(report)
     page = report._repr_html_()
     assert "4 at once" in page
-    assert "80 % intervals from" in page
+    assert "80% intervals from" in page
     assert [serving.load.concurrency for serving in report.servings] == [1, 4]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import wavecast
 from wavecast.errors import UsageError
 from wavecast.systems.serving import Load, serve
 from wavecast.systems.step import StepModel
@@ -157,3 +158,18 @@ def test_a_pipeline_serves_its_groups_at_once(ready) -> None:
     )
     sent = [kernel for kernel in staged.serve(few).kernels if kernel.priced.node.name == "send"]
     assert len(sent) == 1
+
+
+def test_what_a_configuration_does_not_promise_is_said() -> None:
+    system = "8xMI300X"
+    report = wavecast.model(
+        "Llama-3.1-8B", system, prompt=200_000, output=8, concurrency=1, requests=1,
+        expert_skew=0.5, tp=8,
+    )  # fmt: skip
+    notes = " ".join(report.answers[0].notes)
+    assert "longer than the 131,072 of max_position_embeddings" in notes
+    assert "the load of experts has no effect" in notes
+    quiet = wavecast.model("Llama-3.1-8B", system, output=8, concurrency=1, requests=1, tp=8)
+    assert not quiet.answers[0].notes
+    part = wavecast.model("Llama-3.1-8B", f"{system}-CPX", output=8, concurrency=1, requests=1)
+    assert "no run on partitions was measured" in part.answers[0].notes[0]

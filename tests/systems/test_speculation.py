@@ -43,7 +43,7 @@ def test_requests_differ() -> None:
 
 def test_texts() -> None:
     assert speculation("mtp:3", 0.7) == Speculation("mtp", 3, 0.7, 0.0)
-    assert speculation("eagle:5", workload="general").acceptance == 0.87
+    assert speculation("eagle:5", workload="general").acceptance == 0.81
     for text in ("mtp:0", "mtp:99", "mtp:x", ":3"):
         with pytest.raises(UsageError):
             speculation(text)

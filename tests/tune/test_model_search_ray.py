@@ -61,6 +61,13 @@ def test_a_cluster_finds_what_processes_find(cluster: _Cluster) -> None:
     assert not cluster.open
 
 
+@pytest.mark.thorough
+def test_ray_itself_finds_what_processes_find() -> None:
+    """With the package, which no extra of the tests installs: its processes take a minute."""
+    pytest.importorskip("ray")
+    assert _search(ray="local").to_dict() == _search().to_dict()
+
+
 def test_a_cluster_that_is_not_there_is_one_line(cluster: _Cluster) -> None:
     with pytest.raises(InputError, match=r"no Ray cluster at 'head:6379': nothing at head:6379$"):
         _search(ray="head:6379")

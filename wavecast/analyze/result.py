@@ -30,7 +30,9 @@ class Registers:
 
     @property
     def spilled(self) -> int:
-        return self.spilled_vgpr + self.spilled_sgpr
+        """Vector registers spilled per lane: the figure of every report, and Triton's `n_spills`.
+        SGPRs spill to lanes of VGPRs, which costs instructions but no memory."""
+        return self.spilled_vgpr
 
 
 @dataclass(frozen=True, slots=True)

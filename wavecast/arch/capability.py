@@ -32,6 +32,7 @@ class Capabilities:
     mma_version: int
     lds_transposed_reads: bool
     accumulator_copies: bool
+    packed_scalar_twice: bool
     tensor_copies: bool
     direct_to_lds: bool
     bf16_conversion: bool
@@ -63,7 +64,8 @@ class Capabilities:
     system_acquire: str
     system_write_back: str
     load_to_lds_m0_bits: int
-    lds_transpose_lanes: int
+    transpose_lanes: int
+    transposed_bits: tuple[int, ...]
     lane_exchange_span: int
     buffer_swizzle_bits: int
     buffer_bounds_modes: bool

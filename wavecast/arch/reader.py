@@ -25,12 +25,24 @@ _OF_A_BOARD = ("memory", "power", "peaks", "measured")
 
 
 @dataclass(frozen=True, slots=True)
+class Partition:
+    """One of `count` devices of the GPU `gpu` in `mode`, whose memory is in `domains`
+    (`wavecast.arch.partitions`)."""
+
+    gpu: str
+    mode: str
+    domains: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Which device a file is about, and the names that select it.
 
     `target` is what LLVM calls the processor (`gfx942`), or `sm_90` on NVIDIA. `stands_in_for`
     names targets without a device file that have the same instructions and registers. `chip_of` is
-    a device with the same chip on another board.
+    a device with the same chip on another board, `partition` says which part of a GPU a device is
+    (None: all).
     """
 
     id: str
@@ -43,6 +55,7 @@ class Identity:
     aliases: tuple[str, ...] = ()
     default_for_target: bool = False
     stands_in_for: tuple[str, ...] = ()
+    partition: Partition | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

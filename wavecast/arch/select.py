@@ -2,7 +2,8 @@
 
 A selector is a device id, a marketing name or alias (case and punctuation do not matter), a gfx
 target with or without feature suffixes (`gfx942:sramecc+`), or an sm target (`sm_90`, `sm90a`). A
-target of several devices takes the one whose file says `default_for_target`.
+target of several devices takes the one whose file says `default_for_target`. `mi300x-cpx` is a
+partition of a GPU (`wavecast.arch.partitions`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from wavecast.arch import partitions
 from wavecast.arch.device import Device
 from wavecast.arch.facts import Facts
 from wavecast.arch.overlay import overlay
@@ -81,6 +83,10 @@ def resolve(selector: str, files: Files = ()) -> Resolution:
     named = _named(selector, known)
     if named is not None:
         return Resolution(_build(named.id, files))
+    if (part := partitions.named(selector)) is not None:
+        gpu, mode, domains = part
+        whole = resolve(gpu, files)
+        return Resolution(partitions.partition(whole.device, mode, domains), whole.note)
     target = _target(selector)
     sharing = [item for item in known.values() if item.target == target]
     if sharing:
@@ -88,8 +94,8 @@ def resolve(selector: str, files: Files = ()) -> Resolution:
     for item in known.values():
         if target in item.stands_in_for:
             note = (
-                f"no device with {target} is known: took {item.id} ({item.target}), which has the "
-                "same instruction set and registers; its size, clocks, and memory are its own"
+                f"no device with {target} is known: {item.id} ({item.target}) is assumed. It has "
+                "the same instruction set and registers; its size, clocks, and memory are its own"
             )
             return Resolution(_build(item.id, files), note)
     raise _unknown(selector, target, known.values())
@@ -121,7 +127,7 @@ def vendor(target: str) -> str:
 def _resolve_target(target: str, sharing: list[Identity], files: Files) -> Resolution:
     chosen = next((item for item in sharing if item.default_for_target), sharing[0])
     others = ", ".join(item.id for item in sharing if item is not chosen)
-    note = f"{target}: took {chosen.id} ({chosen.name}); also {others}" if others else ""
+    note = f"{target}: {chosen.id} ({chosen.name}) is assumed; others: {others}" if others else ""
     return Resolution(_build(chosen.id, files), note)
 
 

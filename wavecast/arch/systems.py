@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from wavecast.arch import partitions
 from wavecast.arch.device import Device
 from wavecast.arch.links import Fabric, GpuGroup, Network
 from wavecast.arch.quantity import Quantity
@@ -103,6 +104,8 @@ def node_size(device: Device) -> int:
 def node_fabric(device: Device) -> Fabric | None:
     """The links of the usual node of a device: of the first machine of `systems.toml` with it, else
     a mesh with one more GPU than a GPU has links. None where no link is known."""
+    if (part := device.identity.partition) is not None:
+        return partitions.fabric(part, device, node_fabric(load(part.gpu)))
     table = _usual(device)
     if table is not None:
         return table.fabric(device)
@@ -148,8 +151,7 @@ def _of_device(device: Device, gpus: int, nodes: int) -> System:
         if most == 1:
             hint = f"the links between {device.id} are not known: name them in a --system-file"
         raise UsageError(f"{count}x{device.id}: a node has 1 to {most} GPUs, not {gpus}", hint=hint)
-    table = _usual(device)
-    network = table.network() if table else None
+    network = _network(device)
     if nodes > 1 and network is None:
         raise MissingFact(
             f"{nodes}x{gpus}x{device.id}: no network between nodes of {device.id} is known",
@@ -157,6 +159,13 @@ def _of_device(device: Device, gpus: int, nodes: int) -> System:
         )
     name = f"{nodes}x {gpus}x {device.name}" if nodes > 1 else f"{gpus}x {device.name}"
     return _checked(System(name, device, gpus * nodes, nodes, node_fabric(device), network))
+
+
+def _network(device: Device) -> Network | None:
+    part = device.identity.partition
+    table = _usual(load(part.gpu) if part else device)
+    found = table.network() if table else None
+    return partitions.network(part, found) if part else found
 
 
 def _checked(found: System) -> System:

@@ -6,12 +6,13 @@ import time
 
 import click
 
+from wavecast.cli.groups import CommandGroup
 from wavecast.cli.types import NumberRange
 from wavecast.compile.cache import KINDS, CacheEntry, DiskCache
 from wavecast.report.units import size
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Show or clear the cache of compiled kernels.

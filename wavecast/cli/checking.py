@@ -41,12 +41,17 @@ class Checking:
         Raises InputError for a file that cannot be written.
         """
         from wavecast.emulate.errors import AddressFault, ExecutionError
+        from wavecast.errors import NothingAnalysed
 
         if self.output is not None:
             with streams.writing(self.output):
                 pass  # better known now than after a long run
+        launched = True
         try:
             yield
+        except NothingAnalysed:
+            launched = False
+            raise
         except AddressFault as error:
             cause = error.__cause__  # of one that names the GPU too
             fault = cause if isinstance(cause, AddressFault) else error
@@ -56,7 +61,7 @@ class Checking:
                 f"{fault.kernel}: the launch ended at the access out of bounds that is reported"
             ) from error
         finally:
-            if self.reports is not None:
+            if self.reports is not None and launched:
                 self._show(self.reports)
 
     def code(self, code: int) -> int:

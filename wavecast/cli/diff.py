@@ -11,12 +11,15 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.launches import stated_plan
+from wavecast.cli.opening import opening
 from wavecast.cli.types import Dimensions, NumberRange, RegexParam, count
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
     from wavecast.bench.diff.result import Diff
     from wavecast.bench.diff.sides import Asked, Side
+    from wavecast.pipeline.plan import Plan
 
 FORMATS = ("text", "json", "html")
 
@@ -40,6 +43,8 @@ class _Output:
     wavecast diff matmul.py --commit main --fail-on spills,predicted_seconds
 
     wavecast diff matmul.py --commit v1.0 --commit v1.1 --arch gfx950 -- --batch 4
+
+    wavecast diff a.hip b.hip --grid 64 --block 256 --arg n=16384 --arg x=f32[16384]
 
     wavecast diff matmul.py --triton 3.8.0 --triton 3.9.0
 
@@ -85,6 +90,10 @@ class _Output:
 )
 @click.option("--lds", type=count(), default=0,
               help="Dynamic LDS in bytes, for code that no script launches.")  # fmt: skip
+@click.option("--arg", "plan_arguments", multiple=True, metavar="NAME=VALUE",
+              help="An argument of code that no script launches: n=4096, x=f32[4096].")  # fmt: skip
+@click.option("--args", "plan_file", type=click.Path(path_type=Path), metavar="TOML",
+              help="A file with grid, block and arguments; options override it.")  # fmt: skip
 @click.option("-X", "--compiler-option", multiple=True, metavar="OPTION",
               help="Passed to the HIP compiler, e.g. -X -DBLOCK=128.")  # fmt: skip
 @click.option("--sample", is_flag=True,
@@ -102,6 +111,7 @@ class _Output:
               show_default=True)  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
               help="Write to this file instead of standard output.")  # fmt: skip
+@opening
 def command(
     words: tuple[str, ...],
     arch: str | None,
@@ -117,6 +127,8 @@ def command(
     grid: tuple[int, int, int] | None,
     block: tuple[int, int, int] | None,
     lds: int,
+    plan_arguments: tuple[str, ...],
+    plan_file: Path | None,
     compiler_option: tuple[str, ...],
     sample: bool,
     timeout: float | None,
@@ -151,6 +163,7 @@ def command(
         grid=grid,
         block=block,
         dynamic_lds=lds,
+        plan=_plan(paths, plan_arguments, plan_file),
         compiler_options=compiler_option,
     )
     asked = Asked(select(selectors(arch, paths), arch_file), options, arch_file)
@@ -178,6 +191,13 @@ def _words(words: tuple[str, ...], *, two: bool) -> tuple[list[Path], tuple[str,
     if words[number:] and not any(path.suffix == ".py" for path in paths):
         raise UsageError(f"unexpected argument {words[number]!r}: only scripts take arguments")
     return paths, words[number:]
+
+
+def _plan(paths: list[Path], arguments: tuple[str, ...], plan_file: Path | None) -> Plan:
+    """The launch that the options state, for the code of both sides. Raises UsageError if one is a
+    script."""
+    plans = [stated_plan(path, arguments, plan_file) for path in paths]
+    return plans[0]
 
 
 def _check_modes(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
@@ -10,17 +13,19 @@ import click
 from click.core import ParameterSource
 
 from wavecast.cli import streams
+from wavecast.cli.launches import stated_plan
+from wavecast.cli.opening import opening
 from wavecast.cli.types import Dimensions, NumberRange, QuantityParam, RegexParam, count
 from wavecast.errors import NothingAnalysed, UsageError
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.plan import Plan
+    from wavecast.pipeline.result import ExplainReport
 
 FORMATS = ("text", "brief", "json", "html", "sarif")
 SEVERITIES = ("note", "warning", "error")
 OF_OPERATIONS = (
     *("path", "shape", "settings", "dtype", "arch", "arch_file"),
-    *("what_if", "format_", "output", "detail"),
+    *("what_if", "format_", "output", "open_", "detail"),
 )
 """Parameters an operation has; the others are about kernels."""
 
@@ -96,6 +101,8 @@ OF_OPERATIONS = (
               show_default=True, help="How much the text format shows.")  # fmt: skip
 @click.option("--sample", is_flag=True,
               help="Predict from an executed sample of a launch: slower, more exact.")  # fmt: skip
+@click.option("--replace", is_flag=True,
+              help="Also what operators of the library change in compiled graphs.")  # fmt: skip
 @click.option("--perfetto", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write a timeline of one simulated compute unit for Perfetto.")  # fmt: skip
 @click.option("--timeout", type=NumberRange(min=0, min_open=True), metavar="SECONDS",
@@ -109,6 +116,7 @@ OF_OPERATIONS = (
 )
 @click.option("--fail-on", type=click.Choice(SEVERITIES), default=None,
               help="Exit with 1 when a finding is at least this severe.")  # fmt: skip
+@opening
 def command(
     path: Path,
     script_args: tuple[str, ...],
@@ -133,6 +141,7 @@ def command(
     output: Path | None,
     detail: str,
     sample: bool,
+    replace: bool,
     perfetto: Path | None,
     timeout: float | None,
     show_output: bool,
@@ -177,10 +186,11 @@ def command(
         show_output=show_output,
         recapture=recapture,
         sample=sample,
+        replace=replace,
         grid=grid,
         block=block,
         dynamic_lds=lds,
-        plan=_plan(path, arguments, plan_file),
+        plan=stated_plan(path, arguments, plan_file),
         compiler_options=compiler_option,
         given=given,
     )
@@ -189,6 +199,8 @@ def command(
         report = explain_path(path, selection, options, update)
     if not report.explanations:
         return _report_failures(report)
+    if what_if:
+        report = dataclasses.replace(report, notes=(*report.notes, *_without_what_if(report)))
     if perfetto is not None:
         _write_timeline(report, perfetto)
     if output is None:
@@ -196,6 +208,20 @@ def command(
     else:
         _write_file(report, format_, detail, output)
     return _exit_code(report, fail_on)
+
+
+def _without_what_if(report: ExplainReport) -> Iterator[str]:
+    """Why kernels have no what-ifs: each reason once."""
+    from wavecast.compile.names import readable
+
+    kernels: dict[str, list[str]] = {}
+    for explanation in report.explanations:
+        found = explanation.predicted
+        if found.prediction is None:
+            name = f"{readable(explanation.code.kernel)} on {explanation.device.target}"
+            kernels.setdefault(found.why_not, []).append(name)
+    for reason, names in kernels.items():
+        yield f"no what-ifs for {', '.join(dict.fromkeys(names))}: {reason}"
 
 
 def _list(path: Path, arch: str | None, kernels: str, format_: str, output: Path | None) -> int:
@@ -254,16 +280,6 @@ def _check_parameters() -> None:
         if name not in OF_OPERATIONS and given and context.params[name] != ():
             shown = "arguments of a script" if name == "script_args" else parameter.opts[-1]
             raise click.UsageError(f"an operation takes no {shown}")
-
-
-def _plan(path: Path, arguments: tuple[str, ...], plan_file: Path | None) -> Plan:
-    """The launch that a file and options state. Raises UsageError for a script."""
-    from wavecast.pipeline.plan import Plan, Planned, named_value, read_plan
-
-    if path.suffix == ".py" and (arguments or plan_file is not None):
-        raise UsageError(f"{path} is a script: it makes its own launches and arguments")
-    plan = Plan(arguments={name: Planned(value) for name, value in map(named_value, arguments)})
-    return plan if plan_file is None else plan.over(read_plan(plan_file))
 
 
 def _check_file(path: Path, settings: tuple[str, ...]) -> None:
@@ -340,7 +356,7 @@ def _write(report: Any, format_: str, detail: str, stream: IO[str]) -> None:
     if format_ == "text":
         from wavecast.report import terminal
 
-        width = None if stream.isatty() else 110
+        width = None if stream.isatty() or os.environ.get("COLUMNS") else 110
         shown: Any = detail
         terminal.render(report, streams.console(width, stream), detail=shown)
         return

@@ -14,6 +14,7 @@ import click
 from wavecast.cli import streams
 from wavecast.cli.types import PROCESSES
 from wavecast.errors import NothingAnalysed
+from wavecast.wording import count as number_of
 
 if TYPE_CHECKING:
     from wavecast.bench.gate.guards import Guard
@@ -164,7 +165,8 @@ def _update(path: Path, new: Any, verdict: GateVerdict, found: Any) -> int:
     for one in changed:
         click.echo(gate.line(one))
     named = path.relative_to(here) if path.is_relative_to(here := Path.cwd()) else path
-    click.echo(f"{named}: {len(new.entries)} subjects × devices, {len(changed)} changes")
+    pairs = number_of(len(new.entries), "subject × device", "subjects × devices")
+    click.echo(f"{named}: {pairs}, {number_of(len(changed), 'change')}")
     bad = [one for one in changed if one.status in (Status.WRONG, Status.FAILED)]
     return int(bool(bad) or found.interrupted)
 

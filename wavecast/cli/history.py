@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from wavecast.cli.bench import store_option
+from wavecast.cli.opening import opening
 from wavecast.cli.types import NumberRange, RegexParam
 from wavecast.errors import NothingAnalysed, UsageError
 
@@ -34,6 +35,7 @@ from wavecast.errors import NothingAnalysed, UsageError
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
               help="Write to this file.")  # fmt: skip
 @store_option
+@opening
 def command(
     subject: str,
     kpis: str,

@@ -5,21 +5,23 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.groups import CommandGroup
 from wavecast.cli.lab_compilers import compilers
 from wavecast.cli.lab_reduce import reduce
 from wavecast.cli.lab_schedule import schedule
+from wavecast.cli.launches import lab_source, source_options
 from wavecast.cli.types import PROCESSES, RegexParam, count
 from wavecast.errors import UsageError
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group("lab", context_settings=_HELP)
+@click.group("lab", cls=CommandGroup, context_settings=_HELP)
 def command() -> None:
     """Show what compiler passes do to a kernel, and try other decisions of the compiler."""
 
@@ -34,16 +36,11 @@ def command() -> None:
     wavecast lab tune attention.py -k fwd --jobs 8 -o settings.json
 
     wavecast lab tune attention.py -o settings.json --resume -- --batch 4
+
+    wavecast lab tune saxpy.hip --grid 4096 --block 256 --args launch.toml
     """,
 )
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
-@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
-              help="AMD GPUs by name (mi300x) or target (gfx942).")  # fmt: skip
-@click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
-              help="TOML that adds a device or overrides facts of one.")  # fmt: skip
-@click.option("-k", "--kernels", default="", type=RegexParam(),
-              help="Only kernels whose name matches.")  # fmt: skip
+@source_options
 @click.option("-j", "--jobs", type=PROCESSES, metavar="N",
               help="Number of processes. [default: one per processor]")  # fmt: skip
 @click.option("--verify", type=count(), default=4, show_default=True, metavar="N",
@@ -55,22 +52,19 @@ def command() -> None:
               help="Number of settings to show per kernel.")  # fmt: skip
 @click.option("-f", "--format", "form", type=click.Choice(["text", "json"]), default="text",
               show_default=True)  # fmt: skip
-@click.option("--show-output", is_flag=True, help="Print the script's output to stderr.")
 def tune(
-    path: Path,
-    script_args: tuple[str, ...],
     arch: str,
     arch_file: tuple[Path, ...],
-    kernels: str,
     jobs: int | None,
     verify: int,
     output: Path | None,
     resume: bool,
     top: int,
     form: str,
-    show_output: bool,
+    **source: Any,
 ) -> int:
-    """Try other decisions of Triton and LLVM for the kernels of the script PATH.
+    """Try other decisions of Triton and LLVM for the kernels of PATH: a script, or a HIP file whose
+    launch is stated.
 
     Every alternative is compiled and its time predicted from its code. The fastest ones are
     executed on the emulator next to the original: one whose results differ, or that fails checks,
@@ -90,12 +84,10 @@ def tune(
         verify=verify,
         journal=f"{output}.journal" if output else "",
         resume=resume,
-        kernels=kernels,
-        quiet=not show_output,
-        device_files=tuple(str(file.absolute()) for file in arch_file),
     )
+    kernels = lab_source(arch_file=arch_file, **source)
     with streams.progress() as update:
-        tuning = search(path, script_args, selection, options, update)
+        tuning = search(kernels, selection, options, update)
     if output is not None:
         save_settings(tuning.entries, output)
     from wavecast.report import lab as report

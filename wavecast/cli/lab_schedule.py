@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import click
 
 from wavecast.cli import streams
-from wavecast.cli.types import RegexParam, count
+from wavecast.cli.launches import lab_source, source_options
+from wavecast.cli.types import count
 
 WORK_UNIT = 1_000_000
 
@@ -22,16 +23,11 @@ WORK_UNIT = 1_000_000
     wavecast lab schedule matmul.py --arch gfx942,gfx1100
 
     wavecast lab schedule attention.py -k fwd --work 40 --assembly scheduled
+
+    wavecast lab schedule kernel.s --grid 64 --block 256 --arg x=f32[16384] --arg n=16384
     """,
 )
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("script_args", nargs=-1, type=click.UNPROCESSED)
-@click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
-              help="AMD GPUs by name (mi300x) or target (gfx942).")  # fmt: skip
-@click.option("--arch-file", multiple=True, type=click.Path(path_type=Path),
-              help="TOML that adds a device or overrides facts of one.")  # fmt: skip
-@click.option("-k", "--kernels", default="", type=RegexParam(),
-              help="Only kernels whose name matches.")  # fmt: skip
+@source_options
 @click.option("--work", type=count(1), default=12, show_default=True, metavar="N",
               help="Simulate about N million instructions per kernel.")  # fmt: skip
 @click.option("--seed", type=count(), default=0, show_default=True, metavar="N",
@@ -45,42 +41,35 @@ WORK_UNIT = 1_000_000
               default="text", show_default=True)  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False),
               help="Write to this file instead of standard output.")  # fmt: skip
-@click.option("--show-output", is_flag=True, help="Print the script's output to stderr.")
 def schedule(
-    path: Path,
-    script_args: tuple[str, ...],
     arch: str,
     arch_file: tuple[Path, ...],
-    kernels: str,
     work: int,
     seed: int,
     journal: Path | None,
     assembly: Path | None,
     form: str,
     output: Path | None,
-    show_output: bool,
+    **source: Any,
 ) -> int:
-    """Search another order for the loops of the kernels that the script PATH launches.
+    """Search another order for the loops of the kernels of PATH: a script, or a HIP file, assembly
+    or a code object whose launch is stated.
 
     Registers stay as the compiler allocated them; waits, no-ops and hints are regenerated. The new
     code is assembled, executed on the emulator next to the compiler's, and checked: an order whose
     results differ is discarded. Times are predictions. Exit codes: 0; 1 if an order was discarded;
     2 if no kernel could be scheduled.
     """
-    from wavecast.lab.schedule.run import ScheduleOptions, schedule_script, write_assembly
+    from wavecast.lab.schedule.run import ScheduleOptions, schedule_kernels, write_assembly
     from wavecast.pipeline import select
 
     selection = select(arch.split(","), arch_file)
     options = ScheduleOptions(
-        seed=seed,
-        work=work * WORK_UNIT,
-        journal=str(journal) if journal is not None else "",
-        kernels=kernels,
-        quiet=not show_output,
-        device_files=tuple(str(file.absolute()) for file in arch_file),
+        seed=seed, work=work * WORK_UNIT, journal=str(journal) if journal is not None else ""
     )
+    kernels = lab_source(arch_file=arch_file, **source)
     with streams.progress() as update:
-        found = schedule_script(path, script_args, selection, options, update)
+        found = schedule_kernels(kernels, selection, options, update)
     if assembly is not None:
         write_assembly(found, assembly)
 
@@ -105,9 +94,9 @@ def schedule(
     else:
         with streams.writing(output) as file:
             write(file)
-    if any(one.wrong for _, one in found.entries):
+    if any(one.wrong for _, one in found.results):
         return 1
-    return 0 if found.entries else 2
+    return 0 if found.results else 2
 
 
 __all__ = ["schedule"]

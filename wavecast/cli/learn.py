@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.groups import CommandGroup
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
-@click.group("learn", invoke_without_command=True, context_settings=_HELP)
+@click.group("learn", cls=CommandGroup, invoke_without_command=True, context_settings=_HELP)
 @click.pass_context
 def command(context: click.Context) -> None:
     """A course in GPU kernels: chapters with a slow kernel, a task, goals, and a solution.

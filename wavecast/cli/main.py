@@ -11,8 +11,9 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.commands import COMMANDS
+from wavecast.cli.groups import CommandGroup
 from wavecast.cli.supervise import PROGRAM
-from wavecast.errors import UnknownName, WavecastError
+from wavecast.errors import WavecastError
 from wavecast.version import __version__
 
 _NEW_OBJECTS = 20_000
@@ -21,7 +22,7 @@ none is garbage."""
 INTERNAL_ERROR = 70  # EX_SOFTWARE: a bug in wavecast
 
 
-class _Verbs(click.Group):
+class _Verbs(CommandGroup):
     """A group whose verbs are imported when they are used, not when help lists them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -34,13 +35,6 @@ class _Verbs(click.Group):
     ) -> click.Command | None:
         entry = COMMANDS.get(cmd_name)
         return import_module(entry[0]).command if entry else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise UnknownName("command", args[0], COMMANDS)
-        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -101,6 +95,9 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         streams.interrupted(leave=about[PROGRAM])
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
     except click.ClickException as error:
         streams.fail(error.format_message(), 2)
     except OSError as error:

@@ -14,9 +14,10 @@ from wavecast.cli.collectives import NAMES as COLLECTIVE_OPTIONS
 from wavecast.cli.collectives import check_collectives, collective_options, run_collectives
 from wavecast.cli.model_search import run_search
 from wavecast.cli.module import ModelCommand
+from wavecast.cli.opening import opening
 from wavecast.cli.outputs import file_options, taken
 from wavecast.cli.training import check_options, run_training, training_options
-from wavecast.cli.types import PROCESSES, Counts, NumberRange, count
+from wavecast.cli.types import PROCESSES, Counts, NumberRange, count, not_an_option
 from wavecast.errors import NothingAnalysed, UsageError
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     "dimensions",
     default="",
     metavar="NAME[=V|V][,NAME]",
+    callback=not_an_option,
     help="Search tp, pp, dp, ep, dtype, kv-dtype, engine, dp-attention and batch.",
 )
 @click.option("--slo", default="", help='Objectives of --search: "ttft<2s,tpot.p99<40ms".')
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
 @training_options
 @workloads.options
 @collective_options
+@opening
 def command(
     name: str | None,
     list_: bool,

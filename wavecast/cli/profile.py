@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wavecast.cli import streams
+from wavecast.cli.opening import opening
 from wavecast.cli.types import Dimensions
 from wavecast.errors import UsageError
 
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
               help="Write the measured and predicted timelines for Perfetto.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]),
               default="text", show_default=True)  # fmt: skip
+@opening
 def command(
     path: Path,
     device: str,

@@ -167,6 +167,7 @@ def _run_script(
     gpus: int,
     once: bool,
 ) -> int:
+    from wavecast.errors import NothingAnalysed
     from wavecast.integrations.triton import run_script
 
     streams_before = sys.stdout, sys.stderr
@@ -186,6 +187,8 @@ def _run_script(
     if ended.traceback:
         sys.stderr.write(ended.traceback)
     elif not ended.executed:
+        if options.check and not ended.code:
+            raise NothingAnalysed("the script launched no Triton kernel: nothing was checked")
         click.echo("wavecast: the script launched no Triton kernel", err=True)
     return ended.code
 
@@ -200,6 +203,8 @@ def _run_program(
     if program.predict:
         console = streams.console(stream=sys.stderr, highlight=False)
         hip_programs.render(done.kernels, console)
+    if by_host := hip_programs.by_host(done.kernels):
+        click.echo(f"wavecast: {by_host}", err=True)
     if done.ended.signal:
         click.echo(f"wavecast: {path} ended by {done.ended.signal_name}", err=True)
         return 128 + done.ended.signal

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wavecast.cli.bench import store_option
+from wavecast.cli.groups import CommandGroup
 from wavecast.errors import NothingAnalysed, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group("store", context_settings=_HELP)
+@click.group("store", cls=CommandGroup, context_settings=_HELP)
 def command() -> None:
     """List, export, import and check measurements."""
 

@@ -19,6 +19,13 @@ def count(least: int = 0, most: int = (1 << 31) - 1) -> click.IntRange:
     return click.IntRange(least, most)
 
 
+def not_an_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """For a text option whose value may be forgotten: click takes the next option for it."""
+    if value.startswith("-"):
+        raise click.BadParameter(f"a value is missing before {value}", ctx, param)
+    return value
+
+
 class NumberRange(click.FloatRange):
     """Numbers of a range, which NaN is not in: no comparison refuses it."""
 

@@ -7,7 +7,7 @@ descriptors and metadata are written around them from the file itself.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from itertools import pairwise
@@ -74,12 +74,12 @@ def disassemble(
             placed = _entered(placed, start)
         body = _with_symbols(_checked(name, placed), starts)
         body, called = _with_distances(body)
-        ends = [*called, stop]
-        out += _function(name, [one for one in body if one[0] < ends[0]], lines)
+        own, parts = _parts(body, called)
+        out += _function(name, own, lines)
         if name == kernel:
             out += _descriptor(name, descriptor, image)
-        for first, end in pairwise(ends):
-            out += _function(_called(first), [o for o in body if first <= o[0] < end], lines)
+        for part in parts:
+            out += _function(_called(part[0][0]), part, lines)
     return "\n".join([*out, *_metadata(image, kernel), ""])
 
 
@@ -201,6 +201,28 @@ def _with_distances(body: list[Decoded]) -> tuple[list[Decoded], list[int]]:
         where = target if jumps else None
         found[index + 1] = body[index + 1][0], f"{distance['start']}{symbol}, 4", where
     return found, sorted(called)
+
+
+def _parts(body: list[Decoded], called: list[int]) -> tuple[list[Decoded], list[list[Decoded]]]:
+    """A body without the functions in it, and these. Code behind a function's end that the body
+    branches to is the body's: kernels of TensileLite end there."""
+    starts = [one[0] for one in body]
+    cuts = [bisect_left(starts, address) for address in (*called, body[-1][0] + 1)]
+    own = body[: cuts[0]]
+    parts: list[list[Decoded]] = []
+    goals = sorted({target for _, _, target in own if target is not None})
+    for first, stop in pairwise(cuts):
+        part, rest = body[first:stop], 0
+        for goal in goals:
+            at = bisect_left(starts, goal) - first
+            if not 0 < at < len(part) or part[at][0] != goal or not _ends(part[at - 1][1]):
+                continue
+            if all(target < goal for _, _, target in part[:at] if target is not None):
+                rest = at
+                break
+        parts.append(part[:rest] if rest else part)
+        own = own + part[rest:] if rest else own
+    return own, parts
 
 
 def _ends(text: str) -> bool:

@@ -21,7 +21,7 @@ from wavecast.isa.elf import Content
 from wavecast.isa.metadata import descriptors_of, kernel_symbols
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 10
+_FORMAT = 11
 """Version of the text `disassemble` writes; part of the cache key."""
 
 

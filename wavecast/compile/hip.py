@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from wavecast.compile.digest import key
 from wavecast.compile.kinds import is_cuda
 from wavecast.compile.signature import named_parameters, signatures
 from wavecast.compile.toolchain import Toolchain
-from wavecast.errors import CompileError, InputError, UsageError
+from wavecast.errors import CompileError, InputError, MissingTool, UsageError
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
@@ -36,6 +37,9 @@ _ASSEMBLER = re.compile(r"\basm\b|invalid (?:instruction|operand)|unrecognized i
 _PTX = "inline PTX is for NVIDIA GPUs: guard it with #ifndef __HIP_DEVICE_COMPILE__"
 _INLINE = re.compile(r"^\s*;;?#ASMSTART\n(?!\s*;;?#ASMEND)(?P<text>[^\n]+)$", re.M)
 _LOCATION = re.compile(r"^\s*\.loc\s+\d+ (\d+) ", re.M)
+_SEVERAL_PROCESSES = ("mpi.h", "mpi/", "rccl", "nccl", "nvshmem", "rocshmem")
+"""Beginnings of headers of programs that run as several processes."""
+_ROCM_LIBRARIES = ("hip", "roc", "ck/", "ck_tile/", "thrust", "miopen", "migraphx")
 _CUDA_LIBRARIES = ("cub/", "cute/", "cutlass/", "curand", "cublas", "cufft", "cusparse", "cusolver")
 _OURS_TO_SET = ("-o", "-S", "-c", "-E", "--offload-arch", "--cuda-host-only")
 _COMMON = ("-x", "hip", "--cuda-device-only", "-S", "-gline-tables-only", "-fuse-cuid=none")
@@ -79,15 +83,24 @@ def compile(
     flags: Sequence[str] = (),
     *,
     name: str = "kernel.hip",
+    headers: Mapping[str, str] | None = None,
     checked: bool = False,
+    program: bool = False,
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
-    """Compile HIP source given as text; `name` is the file in source lines and errors, `checked` as
-    in `compile_file`. Raises CompileError for source that does not compile, MissingTool without a
-    compiler."""
+    """Compile HIP source given as text; `name` is the file in source lines and errors, `headers`
+    are further files that it includes, by name; `checked` and `program` are as in `compile_file`.
+    Raises CompileError for source that does not compile, MissingTool without a compiler, and
+    NoKernel."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         source = Path(folder) / Path(name).name
         source.write_text(text, encoding="utf-8")
+        for header, content in (headers or {}).items():
+            path = (Path(folder) / header).resolve()
+            if not path.is_relative_to(Path(folder).resolve()):
+                raise UsageError(f"the name of a header leads out of its folder: {header}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
         try:
             found = _compile(
                 text,
@@ -97,6 +110,7 @@ def compile(
                 cache or DiskCache(),
                 named=name,
                 checked=checked,
+                program=program,
             )
         except CompileError as error:
             shown = error.message.replace(f"{folder}/", "")
@@ -116,6 +130,32 @@ def printed(
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         done, output = _compiled(tools, target, tuple(flags), source, Path(folder), tuple(options))
         return done.log, output.read_text(encoding="utf-8")
+
+
+def assembled(text: str, target: str) -> bytes:
+    """The code object of assembly, made by the assembler and linker of the compiler for a target.
+    Raises CompileError where it is refused, MissingTool without an assembler."""
+    tools = toolchain.find(target)
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        source = Path(folder) / "kernel.s"
+        source.write_text(text, encoding="utf-8")
+        linked = _link(tools, target, source, Path(folder), program=True)
+    if linked is None:
+        raise MissingTool(
+            f"{tools.name} has no ld.lld here", hint="pip install 'wavecast[hip]' has one"
+        )
+    return linked
+
+
+def recompiled(code: CodeObject, flags: Sequence[str]) -> CodeObject:
+    """A kernel of a HIP file compiled with more flags. Raises CompileError where the file, which
+    must be there still, has another kernel of that name then."""
+    given = (*shlex.split(str(code.options.get("flags", ""))), *flags)
+    found = {one.kernel: one for one in compile_file(code.source, code.target, given)}
+    made = found.get(code.kernel)
+    if made is None or made.parameters != code.parameters:
+        raise CompileError(f"{code.source} has no such {code.kernel} with {shlex.join(flags)}")
+    return made
 
 
 def _compile(
@@ -159,12 +199,12 @@ def _compile(
             program=program,
         )
         dependencies.store(cache, entry, stages, headers)
-    found = _codes(stages, target, shown, text, f"{tools.name}: {signed}", " ".join(flags))
+    found = _codes(stages, target, shown, text, f"{tools.name}: {signed}", shlex.join(flags))
     if not found:
         raise NoKernel(f"{shown}: no __global__ function in it")
     binary = stages.get("hsaco")
     if program and isinstance(binary, bytes):
-        made = (target, shown, text, found[0].compiler, " ".join(flags))
+        made = (target, shown, text, found[0].compiler, shlex.join(flags))
         cache.put(_linked_key(binary), {"stages": stages, "made": made})
     return found
 
@@ -315,9 +355,11 @@ def compile_error(log: str, status: int, tools: Toolchain) -> CompileError:
     missing = _MISSING_HEADER.search(first["what"])
     if missing is not None:
         hint = f"add its folder with -I, or leave out {missing[1]} if only host code needs it"
-        if tools.own_headers and missing[1].startswith(_CUDA_LIBRARIES):
+        if missing[1].startswith(_SEVERAL_PROCESSES):
+            hint = "wavecast runs programs of one process: MPI and RCCL are not supported"
+        elif tools.own_headers and missing[1].startswith(_CUDA_LIBRARIES):
             hint = "CUDA's libraries are not translated to AMD GPUs (docs/hip.md)"
-        if tools.own_headers and missing[1].startswith(("hip", "roc", "ck/", "thrust")):
+        elif tools.own_headers and missing[1].startswith(_ROCM_LIBRARIES):
             hint = (
                 "wavecast has its own headers of HIP, and not this one (docs/hip.md); "
                 "install ROCm's hipcc or leave it out"

@@ -23,6 +23,15 @@ from wavecast.isa.decode import wave_lanes_of
 LIBRARY: Final = "amdhip64"
 SONAME: Final = f"lib{LIBRARY}.so.6"
 """The runtime's name that programs are linked to, which is ROCm's."""
+_WITHOUT_FILES: Final = frozenset(
+    f"-l{name}"
+    for name in (
+        "hipblas", "rocblas", "hipblaslt", "hipfft", "rocfft", "hiprand", "rocrand", "hipsparse",
+        "rocsparse", "hipsolver", "rocsolver", "hiprtc", LIBRARY, "stdc++", "stdc++fs",
+    )
+)  # fmt: skip
+"""Options for libraries whose functions are in the headers or in the runtime, and for GCC's C++
+library, in whose place the linker has its own."""
 _ALIGNED: Final = 4096
 """Bytes; code objects begin at multiples of a page (LLVM, "Clang Offload Bundler")."""
 
@@ -56,7 +65,7 @@ def compile_object(
             if not isinstance(binary, bytes):
                 raise MissingTool("linking device code needs ld.lld", hint="install lld")
             fat = Path(folder) / "device.hipfb"
-            fat.write_bytes(_bundle(binary, target))
+            fat.write_bytes(bundled(binary, target))
             options = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", fat]
         own = toolchain.of_programs(tools).arguments
         host = ("-x", "hip", "--cuda-host-only", f"--offload-arch={target}", "-O3", "-std=c++17")
@@ -89,8 +98,9 @@ def link(
     """Link object files with the runtime in the folder `library`, which the program finds there
     when it starts. Raises CompileError with what the linker prints."""
     tools = toolchain.find(target)
+    wanted = [flag for flag in flags if not tools.own_headers or flag not in _WITHOUT_FILES]
     command = [
-        *_linker(tools), *objects, *flags, f"-L{library}", f"-l{LIBRARY}", f"-Wl,-rpath,{library}",
+        *_linker(tools), *objects, *wanted, f"-L{library}", f"-l{LIBRARY}", f"-Wl,-rpath,{library}",
         "-lm", "-lpthread", "-o", output,
     ]  # fmt: skip
     done = process.run(command)
@@ -100,12 +110,13 @@ def link(
         raise CompileError(what, log=done.log)
 
 
-def shared_library(sources: Sequence[Path], output: Path) -> None:
-    """Compile C sources with HIP's host headers to a shared library named `SONAME`. Raises
-    MissingTool without a compiler, CompileError."""
+def shared_library(sources: Sequence[Path], output: Path, versions: Path) -> None:
+    """Compile C sources with HIP's host headers to a shared library named `SONAME`, whose symbols
+    have the `versions` of a version script. Raises MissingTool without a compiler, CompileError."""
     flags = (
         "-std=gnu11", "-O2", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
         f"-I{toolchain.INCLUDE}", f"-Wl,-soname,{SONAME}",
+        f"-Wl,--version-script={versions}",
     )  # fmt: skip
     done = process.run([*_c_compiler(), *flags, *sources, "-o", output])
     if done.status or not output.is_file():
@@ -139,7 +150,7 @@ def _c_compiler() -> tuple[str, ...]:
     return (process.find_program(("cc", "gcc", "clang"), variable="CC") or tools.compiler[0],)
 
 
-def _bundle(binary: bytes, target: str) -> bytes:
+def bundled(binary: bytes, target: str) -> bytes:
     """A code object as the offload bundle that registration passes to the runtime. Its first entry
     is the host's, which is empty."""
     names = (f"host-{platform.machine()}-unknown-linux-gnu-", f"hipv4-amdgcn-amd-amdhsa--{target}")
@@ -151,4 +162,4 @@ def _bundle(binary: bytes, target: str) -> bytes:
     return head.ljust(_ALIGNED, b"\0") + binary
 
 
-__all__ = ["LIBRARY", "SONAME", "compile_c", "compile_object", "link", "shared_library"]
+__all__ = ["LIBRARY", "SONAME", "bundled", "compile_c", "compile_object", "link", "shared_library"]

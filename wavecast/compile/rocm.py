@@ -38,8 +38,8 @@ def difference(code: CodeObject) -> str:
     if clang == known.clang:
         return ""
     return (
-        f"compiled by clang {clang}; ROCm {known.release}, as users of {code.target} have it, has "
-        f"clang {known.clang}, which schedules and waits differently"
+        f"compiled by clang {clang}; clang {known.clang} of ROCm {known.release}, the release for "
+        f"{code.target}, schedules and waits differently"
     )
 
 

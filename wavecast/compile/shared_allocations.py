@@ -21,8 +21,6 @@ from wavecast.isa.opcode import MemoryKind, Space
 
 ALLOCATED: Final = "allocated"
 """The stage: TTGIR behind Triton's pass that allocates shared memory."""
-_SOURCE: Final = "glir"
-"""The stage that only Gluon kernels have."""
 
 _ALLOCATION: Final = "ttg.local_alloc"
 _VIEWS: Final = frozenset(
@@ -53,8 +51,13 @@ _CALL: Final = "tt.call"
 
 
 def is_gluon(code: CodeObject) -> bool:
-    """Whether the source of a kernel allocates shared memory."""
-    return code.origin == "triton" and code.is_amd and _SOURCE in code.stages
+    """Whether the source of a kernel allocates shared memory: Gluon has TTGIR without TTIR."""
+    return (
+        code.origin == "triton"
+        and code.is_amd
+        and "ttgir" in code.stages
+        and "ttir" not in code.stages
+    )
 
 
 class SharedAccesses:

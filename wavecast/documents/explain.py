@@ -57,7 +57,7 @@ class DeviceFiguresJson(JsonObject):
     vgpr: Annotated[Count, doc("VGPRs per lane (NVIDIA: registers per thread)")]
     agpr: Annotated[Count, doc("accumulation VGPRs per lane")]
     sgpr: Annotated[Count, doc("SGPRs per wave")]
-    spilled: Annotated[Count, doc("registers spilled")]
+    spilled: Annotated[Count, doc("VGPRs spilled per lane")]
     lds_bytes: LdsBytes
     waves_per_simd: Annotated[Count, doc("waves resident per SIMD")]
     occupancy_limiter: Annotated[
@@ -90,6 +90,34 @@ class LaunchRowJson(JsonObject):
     entries: Annotated[list[DeviceFiguresJson], doc("one per device")]
 
 
+class ModelLineTimeJson(JsonObject):
+    """Lines of a model that `torch.compile` compiled."""
+
+    arch: Annotated[str, doc("target")]
+    device: Annotated[str, doc("name of the GPU")]
+    lines: Annotated[
+        list[str], doc("`path:line`; several for a fused kernel, none for what is of no line")
+    ]
+    kernels: Annotated[
+        list[str], doc("generated kernels, operators of the library, and calls of other libraries")
+    ]
+    predicted_seconds: Annotated[
+        NonNegative | None, doc("of all launches; null where one has no prediction")
+    ]
+
+
+class ModelLineChangeJson(JsonObject):
+    """What operators of the library change in a model that `torch.compile` compiled."""
+
+    arch: Annotated[str, doc("target")]
+    device: Annotated[str, doc("name of the GPU")]
+    lines: Annotated[list[str], doc("`path:line`, all that are changed together")]
+    kernels: Annotated[list[str], doc("what runs now")]
+    predicted_seconds: Annotated[NonNegative | None, doc("of what runs now")]
+    replaced_kernels: Annotated[list[str], doc("what runs with the library")]
+    replaced_seconds: Annotated[NonNegative | None, doc("of what runs with the library")]
+
+
 class ExplainDocument(JsonObject, tag_field="schema", tag="wavecast.explain/1"):
     """What `wavecast explain --format json` writes. Unknown figures are null."""
 
@@ -100,6 +128,12 @@ class ExplainDocument(JsonObject, tag_field="schema", tag="wavecast.explain/1"):
     choices: Annotated[
         list[ConfigurationChoiceJson],
         doc("configurations of autotuned kernels that were compared, the best of a call first"),
+    ]
+    lines: Annotated[
+        list[ModelLineTimeJson], doc("time by line of models under torch.compile, by device")
+    ]
+    changes: Annotated[
+        list[ModelLineChangeJson], doc("with --replace: the most seconds saved first, by device")
     ]
     comparison: Annotated[list[LaunchRowJson], doc("one row per launch")]
     kernels: Annotated[list[KernelJson], doc("one per launch and device")]

@@ -109,9 +109,9 @@ class RegistersJson(JsonObject):
     vgpr: Annotated[Count, doc("per lane (NVIDIA: registers per thread)")]
     agpr: Annotated[Count, doc("accumulation registers per lane")]
     sgpr: Annotated[Count, doc("per wave")]
-    spilled: Annotated[Count, doc("VGPRs and SGPRs spilled")]
+    spilled: Annotated[Count, doc("VGPRs spilled per lane")]
     spilled_vgpr: Count
-    spilled_sgpr: Count
+    spilled_sgpr: Annotated[Count, doc("SGPRs spilled to lanes of VGPRs")]
     scratch_bytes: Annotated[Count, doc("private memory per lane, bytes")]
 
 
@@ -314,7 +314,7 @@ class ResourceUseJson(JsonObject):
     """What the code of a kernel takes, and what fits the device with it."""
 
     vgpr: Annotated[Count, doc("VGPRs and AGPRs per lane")]
-    spilled: Annotated[Count, doc("registers spilled")]
+    spilled: Annotated[Count, doc("VGPRs spilled per lane")]
     lds_bytes: LdsBytes
     waves_per_simd: Annotated[Count, doc("waves resident per SIMD")]
     workgroups: Annotated[Count, doc("workgroups resident per compute unit (WGP on RDNA)")]

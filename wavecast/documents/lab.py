@@ -15,7 +15,7 @@ class CodeFiguresJson(JsonObject):
     vgprs: Annotated[Count, doc("per lane")]
     agprs: Annotated[Count, doc("per lane")]
     sgprs: Annotated[Count, doc("per wave")]
-    spills: Annotated[Count, doc("registers")]
+    spills: Annotated[Count, doc("VGPRs spilled per lane")]
     scratch_bytes: Annotated[Count, doc("per lane")]
     lds_bytes: Annotated[Count, doc("per workgroup")]
     peak: Annotated[Count, doc("most vector registers live at once")]
@@ -86,6 +86,7 @@ class SavedSettingJson(JsonObject):
     ir: Annotated[str, doc("file with LLVM IR for triton.Config(ir_override=…), empty for none")]
     seconds: NonNegative
     seconds_before: NonNegative
+    words: Annotated[list[str], doc("options of the compiler of a HIP file")]
 
 
 class LabSettingsDocument(JsonObject, tag_field="schema", tag="wavecast.lab.settings/1"):

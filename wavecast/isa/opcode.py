@@ -222,6 +222,14 @@ class WaitField:
             moved += width
         return found
 
+    def placed(self, value: int) -> int:
+        """The immediate that has this value in the field, and zeros elsewhere."""
+        found = 0
+        for first, width in self.parts:
+            found |= (value & (1 << width) - 1) << first
+            value >>= width
+        return found
+
     @property
     def ones(self) -> int:
         """The field's largest value."""

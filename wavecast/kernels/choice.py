@@ -34,7 +34,8 @@ those come first whose tiles are half as large per wave as any that spilled."""
 
 _OLDEST: Final = (3, 8)
 """The oldest Triton whose compiler for AMD gets all kernels of the library right: with 3.6 and 3.7
-`moe_experts_w4a16` is wrong on gfx942, with 3.6 `scaled_matmul` of two formats, too."""
+`moe_experts_w4a16` is wrong on gfx942 (`kpack=2` with products of K=16 halves the accumulator,
+docs/lab-reproducers.md), with 3.6 `scaled_matmul` of two formats, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class AxisKind(Enum):
     FLAG = "flag"
     ENVIRONMENT = "environment"
     IR = "ir"
+    COMPILER = "compiler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Axis:
     rounding: bool = False
     matrix: bool = False
     needs: Mapping[str, tuple[Any, ...]] | None = None
+    words: str = ""
+    threads: bool = False
 
     def applies(self, code: CodeObject) -> bool:
         """Whether the compiler of this code makes the decision for it."""
@@ -49,7 +52,9 @@ class Axis:
             return False
         if self.matrix and not has_matrix(code):
             return False
-        if self.kind is AxisKind.OPTION:
+        if code.origin == "hip":
+            return self.kind is AxisKind.FLAG or bool(self.words)
+        if self.kind in (AxisKind.OPTION, AxisKind.COMPILER):
             return self.name in code.options
         return self.kind is not AxisKind.ATTRIBUTE or ATTRIBUTES in code.options
 
@@ -93,7 +98,8 @@ def applicable(code: CodeObject) -> Iterator[tuple[Axis, Any]]:
     for axis in axes().values():
         if axis.applies(code):
             for value in axis.values:
-                if axis.kind is not AxisKind.OPTION or code.options[axis.name] != value:
+                same = axis.kind is AxisKind.OPTION and code.options.get(axis.name) == value
+                if not same and not (axis.threads and value < code.workgroup_size):
                     yield axis, value
 
 

@@ -18,8 +18,9 @@ from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, UsageError, WavecastError
-from wavecast.lab.codegen import Llc, installed
+from wavecast.lab.codegen import CodeGenerator, Llc, installed
 from wavecast.lab.figures import CodeFigures, figures_of
+from wavecast.lab.releases import TritonRelease
 from wavecast.tune.pool import Pool
 
 LIMIT: Final = 120.0
@@ -123,11 +124,12 @@ class Bisection:
         return max((self.always, *self.passes), key=lambda each: sign * each.apart)
 
 
-def bisectable(device: Device) -> list[BisectedCompiler]:
-    """The code generators of this machine whose passes can be limited: Triton's core LLVM, and
-    every llc in PATH."""
-    others = (LimitedLlc(one) for one in installed(device) if isinstance(one, Llc))
-    return [CoreLlvm(device), *others]
+def bisectable(device: Device, asked: Sequence[CodeGenerator] = ()) -> list[BisectedCompiler]:
+    """The code generators whose passes can be limited: Triton's core LLVM, every llc of this
+    machine, and those of `asked` that are an llc or a release of Triton."""
+    every = (*installed(device), *asked)
+    found: list[BisectedCompiler] = [LimitedLlc(one) for one in every if isinstance(one, Llc)]
+    return [CoreLlvm(device), *found, *(one for one in asked if isinstance(one, TritonRelease))]
 
 
 def check_figure(name: str) -> None:

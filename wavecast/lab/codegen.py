@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import struct
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from wavecast.arch import Device
 from wavecast.compile import process
-from wavecast.errors import CompileError, MissingTool
+from wavecast.errors import CompileError, MissingTool, UsageError
 
 _TRIPLE: Final = re.compile(r'^target triple = ".*"$', re.MULTILINE)
 _SINGLE: Final = re.compile(r"\bf0x([0-9A-Fa-f]{8})\b")
@@ -28,10 +29,13 @@ _FORMATS: Final = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double"
 _PREFIXES: Final = {"half": "0xH", "bfloat": "0xR"}
 LLVM_VERSIONS: Final = range(30, 17, -1)
 """Versions in the names of LLVM's programs."""
+_NEW_ATTRIBUTES: Final = re.compile(r"\bnocreateundeforpoison ?")
+"""Attributes of declared intrinsics that the LLVM of Triton 3.6 does not know."""
 _LLC: Final = ("llc", *(f"llc-{number}" for number in LLVM_VERSIONS))
+_CLANG: Final = ("clang", *(f"clang-{number}" for number in LLVM_VERSIONS))
 
 
-_BROKEN: Final = "Broken module found"
+BROKEN: Final = "Broken module found"
 """What LLVM's verifier prints of IR that is not valid."""
 
 
@@ -74,8 +78,8 @@ class TritonGenerator:
         try:
             return generated_assembly(text, self.device)
         except CodeGeneratorCrash as error:
-            if _BROKEN in error.log:
-                raise CompileError(_BROKEN, log=error.log) from error
+            if BROKEN in error.log:
+                raise CompileError(BROKEN, log=error.log) from error
             raise CrashedCompiler(error.message, log=error.log) from error
 
 
@@ -113,7 +117,7 @@ class Llc:
             source.write_text(text if self.machine else portable(text), encoding="utf-8")
             done = process.run([self.program, *self._options, source, "-o", "-"])
         crashed = done.status < 0 or "Assertion" in done.log or "PLEASE submit a bug" in done.log
-        if crashed and _BROKEN not in done.log:
+        if crashed and BROKEN not in done.log:
             raise CrashedCompiler(f"{self.program} crashed", log=done.log)
         if done.status:
             lines = done.log.strip().splitlines() or [f"exit code {done.status}"]
@@ -122,19 +126,17 @@ class Llc:
 
 
 @dataclass(frozen=True, slots=True)
-class ZigClang:
-    """The clang of the `ziglang` package."""
+class Clang:
+    """A clang as a compiler of LLVM IR, which it optimises once more: the words of its command, and
+    a name."""
 
-    program: str
+    name: str
+    words: tuple[str, ...]
     target: str
 
     @property
-    def name(self) -> str:
-        return "ziglang's clang"
-
-    @property
     def command(self) -> str:
-        return " ".join(["zig", "clang", *self._options, "reduced.ll", "-o", "-"])
+        return " ".join([self.name, *self._options, "reduced.ll", "-o", "-"])
 
     @property
     def _options(self) -> tuple[str, ...]:
@@ -143,12 +145,37 @@ class ZigClang:
 
     def assembly(self, text: str) -> str:
         done = process.run(
-            [self.program, "clang", *self._options, "-", "-o", "-"], stdin=portable(text).encode()
+            [*self.words, *self._options, "-", "-o", "-"], stdin=portable(text).encode()
         )
         if done.status:
             lines = done.log.strip().splitlines() or [f"exit code {done.status}"]
             raise CompileError(f"{self.name}: {lines[0]}", log=done.log)
         return done.text
+
+
+def generator_of(program: str, target: str) -> CodeGenerator:
+    """The code generator of a program: llc, clang or zig, by its name. Raises UsageError for
+    another one, MissingTool where there is none."""
+    found = process.find_program([program])
+    if not found:
+        raise MissingTool(f"there is no program {program}")
+    name = Path(program).name
+    for start, made in _BY_NAME.items():
+        if name.startswith(start):
+            return made(found, target)
+    raise UsageError(f"{program} is neither llc nor clang nor zig")
+
+
+def _zig(program: str, target: str) -> Clang:
+    done = process.run([program, "version"])
+    return Clang(f"zig {done.text.strip()} clang", (program, "clang"), target)
+
+
+_BY_NAME: Final[dict[str, Callable[[str, str], CodeGenerator]]] = {
+    "llc": Llc,
+    "clang": lambda program, target: Clang(Path(program).name, (program,), target),
+    "zig": _zig,
+}
 
 
 def find_llc(asked: str = "") -> str:
@@ -163,6 +190,7 @@ def portable(text: str) -> str:
     """LLVM IR of LLVM 23 and 24 as LLVM 22 and older read it: the triple of AMD's HSA, and
     floating-point literals as their bits."""
     text = _TRIPLE.sub('target triple = "amdgcn-amd-amdhsa"', text)
+    text = _NEW_ATTRIBUTES.sub("", text)
     text = _SPECIAL.sub(_special, text)
     text = _NARROW.sub(lambda match: _literal(match["type"], int(match["word"], 16)), text)
     text = _SINGLE.sub(_doubled, text)
@@ -197,29 +225,33 @@ def _doubled(match: re.Match[str]) -> str:
 
 
 def installed(device: Device) -> list[CodeGenerator]:
-    """The code generators of this machine for a device: Triton's, every llc in PATH, and the clang
-    of ziglang."""
+    """The code generators of this machine for a device: Triton's, every llc and clang in PATH and
+    of ROCm, and the clang of ziglang."""
     found: list[CodeGenerator] = [TritonGenerator(device)]
-    programs = {process.find_program([name]): name for name in _LLC}
+    rocm = Path(os.environ.get("ROCM_PATH") or "/opt/rocm") / "llvm" / "bin"
+    names = (*_LLC, str(rocm / "llc"), *_CLANG, str(rocm / "clang"))
     known: dict[Path, str] = {}
-    for program in programs:
+    for name in names:
+        program = process.find_program([name])
         if program:
             known.setdefault(Path(program).resolve(), program)
-    found += [Llc(program, device.target) for program in known.values()]
+    found += [generator_of(program, device.target) for program in known.values()]
     spec = importlib.util.find_spec("ziglang")
     zig = Path(spec.origin).parent / "zig" if spec is not None and spec.origin else None
     if zig is not None and zig.is_file():
-        found.append(ZigClang(str(zig), device.target))
+        found.append(generator_of(str(zig), device.target))
     return found
 
 
 __all__ = [
+    "BROKEN",
+    "Clang",
     "CodeGenerator",
     "CrashedCompiler",
     "Llc",
     "TritonGenerator",
-    "ZigClang",
     "find_llc",
+    "generator_of",
     "installed",
     "portable",
 ]

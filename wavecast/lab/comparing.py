@@ -1,10 +1,11 @@
 """Whether an alternative computes what the original does: both run on the emulator.
 
 Both execute the same workgroups over the same memory in a fork, for every case: memory as the
-program left it, random floating-point inputs by seed, and smaller integer arguments, which reach
-the masks at the edges of tiles. Alternatives that only change the order of instructions must agree
-in every byte. Those that round elsewhere (`Setting.rounding`) may differ by `ROUNDING` epsilons of
-the dtype, of the element and of the root mean square of its array.
+program left it, random floating-point inputs by seed, and smaller integer arguments. All of them
+are a little smaller, which reaches the masks at the edges of tiles, or half, or one is as small as
+it gets, which ends loops after few iterations. Alternatives that only change the order of
+instructions must agree in every byte. Those that round elsewhere (`Setting.rounding`) may differ by
+`ROUNDING` epsilons of the dtype, of the element and of the root mean square of its array.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.native import native_kernel
 from wavecast.errors import WavecastError
+from wavecast.integrations.module.types import scalar_dtype
 from wavecast.lab import elements
 from wavecast.pipeline.recompiling import with_scalars
 from wavecast.predict.isolation import isolated
@@ -36,8 +38,13 @@ Array = np.ndarray[Any, Any]
 
 WORKGROUPS: Final = 6
 """Workgroups that are executed of a launch: its corners, and some in between."""
+AT_EDGES: Final = 2
+"""Workgroups that are executed where one argument is as small as it gets: the first and the
+last."""
 CHECKED: Final = 64
 """Workgroups of a launch that is executed whole with checks."""
+CHECKED_OF_MORE: Final = 16
+"""Workgroups that are executed with checks of a launch that has more than `CHECKED`."""
 ROUNDING: Final = 16.0
 """Epsilons that results may differ by where the setting changes the rounding."""
 LEAST_TOLERANCE: Final = 2.0**-14
@@ -78,7 +85,9 @@ def compared(
     ExecutionError where the original cannot run, Unsupported where one has no translation.
     """
     found = isolated(partial(_compared, original, alternative, list(ranges), rounding))
-    reports = isolated(partial(_reports, original, alternative, list(ranges)))
+    reports: Sequence[str] = ()
+    if not found["difference"]:
+        reports = isolated(partial(_reports, original, alternative, list(ranges)))
     return ExecutionResult(
         tuple(found["cases"]), found["difference"], found["largest"], tuple(reports)
     )
@@ -93,25 +102,26 @@ def _compared(
     dtypes = _dtypes(original.arguments, ranges)
     cases: list[str] = []
     largest = 0.0
-    for name, seed, smaller in _cases(original):
+    for case in _cases(original):
+        name = case.name
         _restore(arrays, kept)
-        if seed:
-            _fill(arrays, dtypes, seed)
+        if case.seed:
+            _fill(arrays, dtypes, case.seed)
         before = [array.copy() for array in arrays]
-        one = with_scalars(original, smaller)
+        one, groups = with_scalars(original, case.smaller), case.groups
         try:
-            expected = _run(one, ranges, arrays)
+            expected = _run(one, ranges, arrays, groups)
         except WavecastError:
-            if smaller:  # the arguments do not mean anything to the kernel
+            if case.smaller:  # the arguments do not mean anything to the kernel
                 continue
             raise
-        if smaller:
+        if case.smaller:
             _restore(arrays, before)
-            if not _equal(expected, _run(one, ranges, arrays, backwards=True)):
+            if not _equal(expected, _run(one, ranges, arrays, groups, backwards=True)):
                 continue
         _restore(arrays, before)
         try:
-            actual = _run(with_scalars(alternative, smaller), ranges, arrays)
+            actual = _run(with_scalars(alternative, case.smaller), ranges, arrays, groups)
         except ExecutionError as error:
             return {"cases": [*cases, name], "difference": error.message, "largest": largest}
         for number, (want, have) in enumerate(zip(expected, actual, strict=True)):
@@ -124,28 +134,50 @@ def _compared(
     return {"cases": cases, "difference": "", "largest": largest}
 
 
-def _cases(launch: Launch) -> list[tuple[str, int, dict[str, int]]]:
-    """(name, seed of random inputs or 0, smaller integer arguments) of every case."""
-    found = [("memory as it is", 0, {})]
-    found += [(f"seed {seed}", seed, {}) for seed in SEEDS]
-    smaller = _smaller(launch)
-    return [*found, ("smaller sizes", SEEDS[0], smaller)] if smaller else found
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """Memory and arguments that both versions are executed with: random inputs of a `seed`, 0 for
+    memory as it is, `smaller` integer arguments by name, and how many workgroups."""
+
+    name: str
+    seed: int = 0
+    smaller: Mapping[str, int] = field(default_factory=dict)
+    groups: int = WORKGROUPS
 
 
-def _smaller(launch: Launch) -> dict[str, int]:
-    """Every integer argument reduced by the least amount that keeps what the code was specialised
-    on: 16 for a multiple of 16, 1 for others."""
-    steps = {
+def _cases(launch: Launch) -> list[_Case]:
+    found = [_Case("memory as it is"), *(_Case(f"seed {seed}", seed) for seed in SEEDS)]
+    steps = _steps(launch)
+    values = {argument.name: argument.value for argument in launch.arguments}
+    sizes = {
+        name: value
+        for name, step in steps.items()
+        if isinstance(value := values.get(name), int) and value > 2 * step
+    }
+    if not sizes:
+        return found
+    smaller = {name: value - steps[name] for name, value in sizes.items()}
+    half = {name: value // 2 // steps[name] * steps[name] for name, value in sizes.items()}
+    found += [_Case("smaller sizes", SEEDS[0], smaller), _Case("half sizes", SEEDS[0], half)]
+    return found + [
+        _Case(f"{name}={steps[name]}", SEEDS[0], {name: steps[name]}, AT_EDGES) for name in sizes
+    ]
+
+
+def _steps(launch: Launch) -> dict[str, int]:
+    """By integer argument, the numbers that keep what the code was specialised on: multiples of 16
+    where the argument is one, else all."""
+    return {
         parameter.name: 16 if "divisibility=16" in parameter.attributes else 1
         for parameter in launch.code.parameters
-        if parameter.offset is not None and parameter.type in ("i32", "i64", "u32", "u64")
+        if parameter.offset is not None
+        and parameter.size in (4, 8)
+        and (parameter.type in _INTEGERS or "int" in scalar_dtype(parameter.type))
     }
-    found = {}
-    for argument in launch.arguments:
-        step, value = steps.get(argument.name, 0), argument.value
-        if step and isinstance(value, int) and value > 2 * step:
-            found[argument.name] = value - step
-    return found
+
+
+_INTEGERS: Final = ("i32", "i64", "u32", "u64")
+"""Triton's names; those of HIP are C++'s."""
 
 
 def _view(first: int, end: int) -> Array:
@@ -190,12 +222,17 @@ def _name(arguments: Sequence[Argument], addresses: AddressRange) -> str:
 
 
 def _run(
-    launch: Launch, ranges: list[AddressRange], arrays: Sequence[Array], *, backwards: bool = False
+    launch: Launch,
+    ranges: list[AddressRange],
+    arrays: Sequence[Array],
+    count: int,
+    *,
+    backwards: bool = False,
 ) -> list[Array]:
-    """Execute some workgroups; the memory afterwards."""
+    """Execute `count` workgroups; the memory afterwards."""
     native = native_kernel(launch.code)
     waves = -(-math.prod(launch.block) // native.kernel.descriptor.wave_size)
-    groups, order = _workgroups(launch), np.arange(waves)
+    groups, order = _workgroups(launch, count), np.arange(waves)
     if backwards:
         groups, order = groups[::-1].copy(), order[::-1].copy()
     words = sorted((first & ~3, end + 3 & ~3) for first, end in ranges)
@@ -203,13 +240,15 @@ def _run(
     return [array.copy() for array in arrays]
 
 
-def _workgroups(launch: Launch) -> Array:
-    """Workgroups (int64) of the corners of the grid, and some between them, in order."""
+def _workgroups(launch: Launch, count: int) -> Array:
+    """At most `count` workgroups (int64) of the corners of the grid, and some between them, in
+    order; the first and the last are among them."""
     total = math.prod(launch.grid)
     x, y, z = launch.grid
     corners = {a + x * (b + y * c) for a in (0, x - 1) for b in (0, y - 1) for c in (0, z - 1)}
     more = {int(total * part) for part in (0.382, 0.618, 0.146, 0.854)}
-    chosen = [*sorted(corners), *sorted(more - corners)][: max(WORKGROUPS, 2)]
+    ends = {0, total - 1}
+    chosen = [*sorted(ends), *sorted(corners - ends), *sorted(more - corners)][:count]
     return np.array(sorted(chosen), np.int64)
 
 
@@ -234,15 +273,46 @@ def _difference(want: Array, have: Array, dtype: Dtype | None, rounding: bool) -
 
 
 def _reports(original: Launch, alternative: Launch, ranges: list[AddressRange]) -> list[str]:
-    """In a fork: errors of checks that only the alternative has. Empty for launches of more than
-    `CHECKED` workgroups."""
-    if math.prod(original.grid) > CHECKED:
-        return []
+    """In a fork: errors of checks that only the alternative has, with the arguments as they are and
+    with smaller sizes."""
     arrays = [_view(first, end) for first, end in ranges]
     kept = [array.copy() for array in arrays]
-    known = {kind for kind, _ in _checked(original, ranges)}
-    _restore(arrays, kept)
-    return [text for kind, text in _checked(alternative, ranges) if kind not in known]
+    found: dict[str, None] = {}
+    for case in _cases(original):
+        if case.seed and case.name != "smaller sizes":
+            continue
+        most = CHECKED_OF_MORE if case.smaller else CHECKED
+        one, other = (
+            _clipped(with_scalars(launch, case.smaller), most) for launch in (original, alternative)
+        )
+        try:
+            known = {kind for kind, _ in _checked(one, ranges)}
+        except WavecastError:
+            if not case.smaller:
+                raise
+            known = None  # the arguments do not mean anything to the kernel
+        _restore(arrays, kept)
+        if known is not None:
+            try:
+                new = [text for kind, text in _checked(other, ranges) if kind not in known]
+            except ExecutionError as error:
+                new = [error.message]
+            found |= dict.fromkeys(new)
+            _restore(arrays, kept)
+    return list(found)
+
+
+def _clipped(launch: Launch, most: int) -> Launch:
+    """The launch, or one of `CHECKED_OF_MORE` of its workgroups at most where it has more than
+    `most`."""
+    if math.prod(launch.grid) <= most:
+        return launch
+    grid, left = [], CHECKED_OF_MORE
+    for size in launch.grid:
+        grid.append(min(size, left))
+        left //= max(1, grid[-1])
+    x, y, z = grid
+    return replace(launch, grid=(x, y, z))
 
 
 def _checked(launch: Launch, ranges: list[AddressRange]) -> list[tuple[str, str]]:

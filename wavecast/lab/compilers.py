@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from wavecast.arch import Device
@@ -11,7 +11,7 @@ from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, WavecastError
 from wavecast.lab.bisect import Bisection, bisectable, bisected
-from wavecast.lab.codegen import installed
+from wavecast.lab.codegen import CodeGenerator, installed
 from wavecast.lab.figures import CodeFigures, figures_of
 
 PROGRAM = "(the program's code)"
@@ -40,29 +40,35 @@ class CompilerComparison:
     """Triton's core LLVM and each llc, by the figure asked for."""
 
 
-def compared_compilers(launch: Launch, device: Device, *, figure: str = "") -> CompilerComparison:
-    """Compile a launch's LLVM IR with every code generator; with `figure`, find the passes that
-    make it differ. Raises CompileError for a kernel without LLVM IR, UsageError for an unknown
-    figure, WavecastError where its own code cannot be read."""
+def compared_compilers(
+    launch: Launch, device: Device, *, figure: str = "", others: Sequence[CodeGenerator] = ()
+) -> CompilerComparison:
+    """Compile a launch's LLVM IR with every code generator of this machine, and `others`; with
+    `figure`, find the passes that make it differ. Raises CompileError for a kernel without LLVM IR,
+    UsageError for an unknown figure, WavecastError where its own code cannot be read."""
     text = launch.code.stages.get("llir")
     if not isinstance(text, str):
         raise CompileError(f"{launch.code.kernel}: it has no LLVM IR")
     own = CompilerRow(PROGRAM, launch.code.compiler, figures_of(launch, device))
     code = launch.code
-    rows = (own, *_rows(launch, device, text))
-    bisections = tuple(_bisections(launch, device, figure)) if figure else ()
+    rows = (own, *_rows(launch, device, text, others))
+    bisections = tuple(_bisections(launch, device, figure, others)) if figure else ()
     return CompilerComparison(code.kernel, device.id, code.target, rows, bisections)
 
 
-def _bisections(launch: Launch, device: Device, figure: str) -> Iterator[Bisection]:
-    first, *others = bisectable(device)
+def _bisections(
+    launch: Launch, device: Device, figure: str, asked: Sequence[CodeGenerator]
+) -> Iterator[Bisection]:
+    first, *others = bisectable(device, asked)
     for other in others:
         with contextlib.suppress(CompileError):  # an older llc refuses the IR, as its row says
             yield bisected(launch, device, (first, other), figure)
 
 
-def _rows(launch: Launch, device: Device, text: str) -> Iterator[CompilerRow]:
-    for compiler in installed(device):
+def _rows(
+    launch: Launch, device: Device, text: str, others: Sequence[CodeGenerator]
+) -> Iterator[CompilerRow]:
+    for compiler in (*installed(device), *others):
         try:
             assembly = compiler.assembly(text)
             stages = {**launch.code.stages, "amdgcn": assembly}

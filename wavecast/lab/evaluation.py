@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import WavecastError
 from wavecast.lab.comparing import ExecutionResult, compared
-from wavecast.lab.figures import CodeFigures, figures_of
+from wavecast.lab.figures import CodeFigures, figures_of_code, timed
 from wavecast.lab.journal import LabResult
 from wavecast.lab.setting import Setting, compiled
 from wavecast.model.prediction import Prediction
+from wavecast.pipeline.reading import read_launch
 from wavecast.predict.estimate import simulate
 
 
@@ -37,38 +39,71 @@ class LabSubject:
     devices: tuple[Device, ...]
 
 
-def evaluate(subject: LabSubject, task: LabTask) -> tuple[LabResult, ...]:
-    """The result per device. Nothing is raised: a setting that cannot be compiled or read is
-    refused with the reason."""
-    try:
-        launch = changed(subject, task.setting)
-    except WavecastError as error:
-        return tuple(
-            LabResult(task.setting, task.stage, refused=error.message) for _ in subject.devices
-        )
-    options = task.setting.options(subject.launch.code)
-    llir = str(launch.code.stages.get("llir", "")) if task.setting.edits else ""
-    execution = _executed(subject, launch, task.setting) if task.verify else None
-    found = []
-    for device in subject.devices:
+class SubjectSearch(Protocol):
+    """A search of launches, one after the other; results go to a journal."""
+
+    def search(self, subject: LabSubject) -> None:
+        """Search one launch. Raises WavecastError for one that cannot be searched."""
+        ...
+
+
+@dataclass(slots=True)
+class LabEvaluator:
+    """Evaluates settings of a subject. Half of all settings give code that another one gives, too:
+    each code is timed once per device."""
+
+    subject: LabSubject
+    _timed: dict[tuple[object, ...], CodeFigures] = field(default_factory=dict)
+
+    def evaluate(self, task: LabTask) -> tuple[LabResult, ...]:
+        """The result per device. Nothing is raised: a setting that cannot be compiled or read is
+        refused with the reason."""
+        subject, setting = self.subject, task.setting
         try:
-            figures = figures_of(launch, device)
-            if task.sample or figures.seconds is None:
-                figures = _sampled(figures, launch, subject, device)
+            launch = changed(subject, setting)
         except WavecastError as error:
-            found.append(LabResult(task.setting, task.stage, refused=error.message))
-            continue
-        found.append(LabResult(task.setting, task.stage, figures, "", execution, options, llir))
-    return tuple(found)
+            return tuple(
+                LabResult(setting, task.stage, refused=error.message) for _ in subject.devices
+            )
+        options = setting.options(subject.launch.code)
+        words = setting.words if subject.launch.code.origin == "hip" else ()
+        llir = str(launch.code.stages.get("llir", "")) if setting.edits else ""
+        execution = _executed(subject, launch, setting) if task.verify else None
+        found = []
+        for device in subject.devices:
+            try:
+                figures = self._figures(launch, device, sample=task.sample)
+            except WavecastError as error:
+                found.append(LabResult(setting, task.stage, refused=error.message))
+                continue
+            found.append(
+                LabResult(setting, task.stage, figures, "", execution, options, llir, words)
+            )
+        return tuple(found)
+
+    def _figures(self, launch: Launch, device: Device, *, sample: bool) -> CodeFigures:
+        read = read_launch(launch, device)
+        untimed = figures_of_code(read)
+        key = device.id, launch.block, launch.dynamic_lds, untimed, sample
+        known = self._timed.get(key)
+        if known is None:
+            known = timed(untimed, read, device)
+            if sample or known.seconds is None:
+                known = _sampled(known, launch, self.subject, device)
+            self._timed[key] = known
+        return known
 
 
 def changed(subject: LabSubject, setting: Setting) -> Launch:
     """The launch with its kernel compiled with a setting. Raises CompileError."""
     if not setting.items:
         return subject.launch
-    code = compiled(subject.launch.code, setting, subject.devices[0])
+    launch = subject.launch
+    code = compiled(launch.code, setting, subject.devices[0])
+    if code.origin == "hip":  # the launch has its block and its LDS
+        return replace(launch, code=replace(code, workgroup_size=launch.code.workgroup_size))
     block = (code.workgroup_size, 1, 1)
-    return replace(subject.launch, code=code, block=block, dynamic_lds=code.dynamic_lds)
+    return replace(launch, code=code, block=block, dynamic_lds=code.dynamic_lds)
 
 
 def _executed(subject: LabSubject, launch: Launch, setting: Setting) -> ExecutionResult:
@@ -87,4 +122,4 @@ def _sampled(
     return replace(figures, reason=found)
 
 
-__all__ = ["LabSubject", "LabTask", "changed", "evaluate"]
+__all__ = ["LabEvaluator", "LabSubject", "LabTask", "SubjectSearch", "changed"]

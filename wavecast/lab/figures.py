@@ -79,7 +79,13 @@ def figures_of(launch: Launch, device: Device, *, predicted: bool = True) -> Cod
     """
     read = read_launch(launch, device)
     found = figures_of_code(read)
-    if not predicted or not all(launch.grid):
+    return timed(found, read, device) if predicted else found
+
+
+def timed(found: CodeFigures, read: ReadLaunch, device: Device) -> CodeFigures:
+    """Figures of code with the time that is predicted from it, or with why there is none; as they
+    are for a launch whose grid nobody stated."""
+    if not all(read.launch.grid):
         return found
     answer = predict_launch(read.launch, read.analysis, read.kernel, device)
     if answer.prediction is None:
@@ -124,4 +130,4 @@ def faults(kernel: Kernel | Program) -> tuple[str, ...]:
     return tuple(found)
 
 
-__all__ = ["CodeFigures", "faults", "figures_of", "figures_of_code"]
+__all__ = ["CodeFigures", "faults", "figures_of", "figures_of_code", "timed"]

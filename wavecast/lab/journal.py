@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from wavecast import files
+from wavecast.arch import Device
+from wavecast.compile import digest
+from wavecast.compile.codeobject import Launch
 from wavecast.errors import InputError
 from wavecast.lab.comparing import ExecutionResult
 from wavecast.lab.figures import CodeFigures
@@ -32,6 +35,22 @@ class LabProblem:
     configuration: str = ""
 
 
+def problem_of(launch: Launch, device: Device) -> LabProblem:
+    """What names a launch on a device in a journal."""
+    shown = []
+    for item in launch.arguments:
+        if item.kind in ("tensor", "descriptor"):
+            shown.append(f"{item.name}={item.dtype}{list(item.shape)}")
+        elif item.kind == "scalar":
+            shown.append(f"{item.name}={item.value}")
+    text = ", ".join(shown)
+    name = digest.digest(launch.code.digest, launch.grid, text)
+    return LabProblem(
+        launch.code.kernel, launch.code.target, device.id, launch.code.compiler, name, launch.grid,
+        text, launch.configuration,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class LabResult:
     """What one setting gives. `figures` is None where `refused` says why there is no code.
@@ -49,6 +68,8 @@ class LabResult:
     options: Mapping[str, Any] = field(default_factory=dict)
     llir: str = ""
     """The changed LLVM IR of a setting that changes it."""
+    words: tuple[str, ...] = ()
+    """Options of the compiler of a HIP file."""
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values."""
@@ -60,6 +81,7 @@ class LabResult:
             "execution": asdict(self.execution) if self.execution else None,
             "options": dict(self.options),
             "llir": self.llir,
+            "words": list(self.words),
         }
 
     @staticmethod
@@ -74,6 +96,7 @@ class LabResult:
             ExecutionResult.from_json(execution) if execution else None,
             document["options"],
             document["llir"],
+            tuple(document.get("words", ())),
         )
 
 
@@ -125,4 +148,4 @@ def records(
             raise InputError(f"{path}:{number}: not a journal of wavecast lab ({error})") from None
 
 
-__all__ = ["LabJournal", "LabProblem", "LabResult", "read", "records"]
+__all__ = ["LabJournal", "LabProblem", "LabResult", "problem_of", "read", "records"]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton.reach import makes_pointers, reachable
 from wavecast.integrations.triton.sampling import Sampler
-from wavecast.lab.evaluation import LabSubject
-from wavecast.lab.journal import LabProblem
+from wavecast.lab.evaluation import LabSubject, SubjectSearch
 
 if TYPE_CHECKING:
     from wavecast.compile.triton import Slot
@@ -23,11 +20,14 @@ if TYPE_CHECKING:
 
 
 class LiveSampler(Sampler):
-    """Hands every new launch to `search` where a capture would sample it."""
+    """Hands every new launch to a search where a capture would sample it."""
 
-    def __init__(self, devices: tuple[Device, ...], note: Callable[[str], None]) -> None:
+    def __init__(
+        self, devices: tuple[Device, ...], search: SubjectSearch, note: Callable[[str], None]
+    ) -> None:
         super().__init__([], note)
         self._of = devices
+        self._search = search
         self._tell = note
 
     def sample(
@@ -36,14 +36,10 @@ class LiveSampler(Sampler):
         everything = makes_pointers(kernel.asm)
         try:
             ranges = reachable(kernel.name, layout, values, everything=everything)
-            self.search(LabSubject(launch, tuple(ranges), self._of))
+            self._search.search(LabSubject(launch, tuple(ranges), self._of))
         except WavecastError as error:
             self._tell(f"{kernel.name}: not searched: {error.message}")
         return {}
-
-    @abstractmethod
-    def search(self, subject: LabSubject) -> None:
-        """Search one launch. Raises WavecastError for one that cannot be searched."""
 
 
 def devices_of(settings: Any, hooks: Hooks) -> tuple[Device, ...]:
@@ -52,20 +48,4 @@ def devices_of(settings: Any, hooks: Hooks) -> tuple[Device, ...]:
     return tuple(d for d in every if d.target == hooks.driver.facts.target)
 
 
-def problem_of(launch: Launch, device: Device, compiler: str) -> LabProblem:
-    """What names a launch on a device in a journal."""
-    shown = []
-    for item in launch.arguments:
-        if item.kind in ("tensor", "descriptor"):
-            shown.append(f"{item.name}={item.dtype}{list(item.shape)}")
-        elif item.kind == "scalar":
-            shown.append(f"{item.name}={item.value}")
-    text = ", ".join(shown)
-    name = digest.digest(launch.code.digest, launch.grid, text)
-    return LabProblem(
-        launch.code.kernel, launch.code.target, device.id, compiler, name, launch.grid, text,
-        launch.configuration,
-    )  # fmt: skip
-
-
-__all__ = ["LiveSampler", "devices_of", "problem_of"]
+__all__ = ["LiveSampler", "devices_of"]

@@ -1,25 +1,22 @@
-"""A search of the alternatives of a script's kernels."""
+"""A search of the alternatives of a script's kernels, or of a HIP file's."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wavecast.compile import FileKind, kind_of, mapped
 from wavecast.documents.base import dumps
 from wavecast.documents.lab import LabSettingsDocument, SavedSettingJson
-from wavecast.errors import InputError, NothingAnalysed, UsageError
-from wavecast.integrations.triton import CaptureFailure, capture_script
-from wavecast.integrations.triton.script import NOT_COMPUTED
-from wavecast.lab import journal
+from wavecast.errors import InputError, UsageError
+from wavecast.integrations.triton import CaptureFailure
+from wavecast.lab.journal import LabResult
+from wavecast.lab.searching import LabSource, Progress, searched
 from wavecast.lab.table import LabEntry, entries, settings_of
 from wavecast.pipeline.selection import Selection
-
-WORKER = "wavecast.lab.worker"
-"""The module of the capturing process."""
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +28,6 @@ class LabOptions:
     verify: int = 4
     journal: str = ""
     resume: bool = False
-    kernels: str = ""
-    quiet: bool = True
-    device_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +40,22 @@ class LabTuning:
 
 
 def tune(
-    script: Path,
-    arguments: Sequence[str],
+    source: LabSource,
     selection: Selection,
     options: LabOptions,
     progress: Progress = lambda _: None,
 ) -> LabTuning:
-    """Run a script for each target and search alternatives of every kernel it launches.
+    """Search alternatives of every kernel that a script launches, or that a HIP file has.
 
-    Raises UsageError for an NVIDIA GPU, InputError for a journal that an interrupted run left,
-    NothingAnalysed for a script that launches no matching kernel, CaptureError, MissingTool.
+    Raises UsageError for an NVIDIA GPU, for assembly and for HIP code whose launch is not stated,
+    InputError for a journal that an interrupted run left, NothingAnalysed where no kernel was
+    searched, CaptureError, CompileError, MissingTool.
     """
-    for device in selection.devices:
-        if device.vendor != "amd":
-            raise UsageError(f"{device.name}: only AMD code has alternatives here")
     if not options.journal:
         with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
             here = replace(options, journal=str(Path(folder) / "journal"))
-            return tune(script, arguments, selection, here, progress)
+            return tune(source, selection, here, progress)
+    _check_source(source.path)
     path = Path(options.journal).absolute()
     if not options.resume and path.exists() and path.stat().st_size:
         raise InputError(
@@ -74,39 +66,22 @@ def tune(
         path.open("a").close()
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    seen = 0
-
-    def poll() -> None:
-        nonlocal seen
-        size = path.stat().st_size
-        if size != seen:
-            seen = size
-            count = path.read_bytes().count(b"\n")
-            progress(f"{count} results")
-
-    captured = capture_script(
-        script,
-        arguments,
-        selection.devices,
-        kernels=options.kernels,
-        quiet=options.quiet,
-        worker=WORKER,
-        settings={
-            "devices": [device.id for device in selection.devices],
-            "device_files": list(options.device_files),
-            "journal": str(path),
-            "jobs": options.jobs,
-            "verify": options.verify,
-        },
-        at_once=1,
-        on_poll=poll,
-    )
-    notes = tuple(note for note in captured.notes if note != NOT_COMPUTED)
-    found = tuple(entries(journal.read(path)))
-    if not found and not captured.failures:
-        raise NothingAnalysed(f"{script.name}: no kernel was searched", hint="; ".join(notes))
+    values = {"jobs": options.jobs, "verify": options.verify}
+    run = searched(source, selection, "tune", values, path, LabResult.from_json, progress)
     path.unlink(missing_ok=True)
-    return LabTuning(found, captured.failures, (*selection.notes, *notes))
+    return LabTuning(tuple(entries(run.results)), run.failures, run.notes)
+
+
+def _check_source(path: Path) -> None:
+    """Raise UsageError for a file that no compiler makes decisions for."""
+    if path.suffix == ".py" or not path.is_file():
+        return
+    kind = kind_of(mapped(path), path)
+    if kind not in (FileKind.HIP, FileKind.CUDA):
+        raise UsageError(
+            f"{path.name} is {kind.value}: its compiler has decided",
+            hint="wavecast lab schedule searches another order of its instructions",
+        )
 
 
 def save_settings(found: Sequence[LabEntry], path: Path) -> int:
@@ -137,4 +112,4 @@ def _write(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-__all__ = ["WORKER", "LabOptions", "LabTuning", "save_settings", "tune"]
+__all__ = ["LabOptions", "LabTuning", "save_settings", "tune"]

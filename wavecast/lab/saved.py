@@ -21,7 +21,8 @@ class SavedSetting:
 
     `options` are keywords of the launch (`kernel[grid](..., **options)`, `triton.Config`),
     `environment` variables that Triton reads when it compiles. `ir` is the path of LLVM IR for
-    `triton.Config(ir_override=...)`, "" for none. Seconds are predicted for `device`.
+    `triton.Config(ir_override=...)`, "" for none. `words` are options of the compiler of a HIP
+    file, which has none of these. Seconds are predicted for `device`.
     """
 
     kernel: str
@@ -34,6 +35,7 @@ class SavedSetting:
     ir: str
     seconds: float
     seconds_before: float
+    words: Sequence[str] = ()
 
     @contextlib.contextmanager
     def compiling(self) -> Iterator[dict[str, Any]]:

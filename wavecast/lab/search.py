@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from wavecast.lab.axes import applicable
-from wavecast.lab.evaluation import LabSubject, LabTask, evaluate
+from wavecast.lab.evaluation import LabEvaluator, LabSubject, LabTask
 from wavecast.lab.journal import LabResult
 from wavecast.lab.setting import Setting
 from wavecast.tune.pool import Died, Pool
@@ -38,14 +37,14 @@ class LabSearch:
     verified: int
     keep: Keep
     known: Known = field(default_factory=dict)
-    limit: float = 120.0
+    limit: float = 600.0
     results: dict[Setting, tuple[LabResult, ...]] = field(default_factory=dict)
     executed: dict[Setting, tuple[LabResult, ...]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Evaluate every value alone, combine the best, verify and sample the fastest."""
         alone = [Setting.of({axis.name: v}) for axis, v in applicable(self.subject.launch.code)]
-        with Pool(self.jobs, partial(evaluate, self.subject), limit=self.limit) as pool:
+        with Pool(self.jobs, LabEvaluator(self.subject).evaluate, limit=self.limit) as pool:
             self._evaluate(pool, [LabTask(Setting(), "base")])
             self._evaluate(pool, [LabTask(setting, "alone") for setting in alone])
             for _ in range(ROUNDS):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from wavecast.arch import Device
+from wavecast.compile import hip
 from wavecast.compile.codeobject import CodeObject
 from wavecast.errors import CompileError
 from wavecast.lab.axes import ATTRIBUTES, Axis, AxisKind, axes
@@ -45,7 +46,9 @@ class Setting:
         return any(axes()[name].rounding for name, _ in self.items)
 
     def options(self, code: CodeObject) -> dict[str, Any]:
-        """Triton's options of a launch of the kernel that the setting changes."""
+        """Triton's options of a launch of the kernel that the setting changes; none of HIP's."""
+        if code.origin == "hip":
+            return {}
         found = dict(self._of(AxisKind.OPTION))
         attributes = dict(self._of(AxisKind.ATTRIBUTE))
         if attributes:
@@ -69,6 +72,16 @@ class Setting:
         """Changes of the LLVM IR."""
         return tuple(self._of(AxisKind.IR))
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Options of the compiler of HIP files."""
+        found: list[str] = []
+        for name, value in self.items:
+            axis = axes()[name]
+            words = axis.words.format(value) if axis.words else f"-mllvm -{name}"
+            found += words.split()
+        return tuple(found)
+
     def _of(self, kind: AxisKind) -> Iterator[tuple[str, Any]]:
         return ((name, value) for name, value in self.items if axes()[name].kind is kind)
 
@@ -81,10 +94,13 @@ def _shown(axis: Axis, value: Any) -> str:
 
 
 def compiled(code: CodeObject, setting: Setting, device: Device) -> CodeObject:
-    """A captured Triton kernel compiled with a setting, from its TTIR.
+    """A captured Triton kernel compiled with a setting, from its TTIR; or a kernel of a HIP file,
+    from its file.
 
-    Raises CompileError where Triton refuses it, and for code without TTIR (Gluon).
+    Raises CompileError where the compiler refuses it, and for code without TTIR (Gluon).
     """
+    if code.origin == "hip":
+        return hip.recompiled(code, setting.words)
     from wavecast.integrations.triton.generate import generated
     from wavecast.integrations.triton.recompile import recompiled
 

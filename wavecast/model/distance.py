@@ -127,15 +127,19 @@ class Measured:
             found.setdefault(one.family, []).append(one)
         return found
 
-    def distance(self, subject: PredictionSubject, device: str) -> Distance:
-        """The distance of a prediction of `subject` on a device (its id)."""
+    def distance(
+        self, subject: PredictionSubject, device: str, target: str | None = None
+    ) -> Distance:
+        """The distance of a prediction of `subject` on a device (its id). A device that a file of
+        the user adds is known by its target only."""
+        target = target or _target(device)
         family = self._by_family.get(subject.family, [])
         on_chip = [one for one in family if one.device == device]
         near = [one for one in on_chip or family if one.library == subject.library]
         same = [one for one in near if one.dtype == subject.dtype]
         return Distance(
             family=bool(family),
-            target=any(_target(one.device) == _target(device) for one in family),
+            target=any(_target(one.device) == target for one in family),
             chip=bool(on_chip),
             library=bool(near),
             dtype=bool(same),

@@ -77,7 +77,7 @@ def bracketed(
     """
     if isinstance(subject, str):
         subject = PredictionSubject(subject)
-    row, basis = residuals(table(), subject, device.id)
+    row, basis = residuals(table(), subject, device)
     return replace(
         prediction,
         low=prediction.seconds * math.exp(min(0.0, row.low) * widen),
@@ -87,12 +87,12 @@ def bracketed(
 
 
 def residuals(
-    known: ResidualTable, subject: PredictionSubject, device: str
+    known: ResidualTable, subject: PredictionSubject, device: Device
 ) -> tuple[Residuals, IntervalBasis]:
-    """The row for a subject on a device (its id), and the basis that a prediction reports. Raises
+    """The row for a subject on a device, and the basis that a prediction reports. Raises
     ValueError."""
-    own = known.measured.distance(subject, device).distance_class
-    for key in keys(own, subject, device):
+    own = known.measured.distance(subject, device.id, device.target).distance_class
+    for key in keys(own, subject, device.id):
         if key in known.rows:
             row = known.rows[key]
             wider = "" if key[0] == own.value else f"too few left-out groups: {own.value}"

@@ -78,15 +78,21 @@ def _compute_time(flops: Mapping[str, float], rate: Rate) -> float | None:
 
 
 def _known(rate: Rate) -> Rate:
-    """`rate`, with None for dtypes nobody publishes rates of (vector bf16, say)."""
+    """`rate`, with None for dtypes nobody publishes rates of (vector bf16, say). Where a chip has
+    no matrix instructions of a dtype, its vector pipes multiply."""
 
     def lookup(dtype: str) -> Quantity | None:
         try:
-            return rate(dtype)
+            found = rate(dtype)
+            return rate(f"vector_{dtype}") if found is None and dtype in _VECTOR else found
         except UnknownName:
             return None
 
     return lookup
+
+
+_VECTOR = ("fp64", "fp32", "fp16")
+"""Dtypes that vector pipes multiply."""
 
 
 def _why_no_peak(device: Device, dtype: str) -> str:

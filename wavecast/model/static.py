@@ -125,7 +125,9 @@ def _counts(analysis: CodeAnalysis, program: Program) -> Array:
     for block in program.blocks:
         count = analysis.executed[block.index] if block.index < len(analysis.executed) else None
         if count is None:
-            raise Unpredictable(_why(analysis, program, block.index))
+            raise Unpredictable(
+                _why(analysis, program, block.index), hint="--sample executes a part of the launch"
+            )
         counts[block.index] = count
     return counts
 

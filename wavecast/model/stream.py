@@ -78,7 +78,7 @@ def predict_stream(device: Device, steps: Iterable[StreamStep]) -> SequencePredi
         sums[2] += total * (found.high / found.seconds - 1)
     seconds = queue.elapsed(chip, queued)
     remaining = max(0.0, seconds - sum(total for total, _, _ in busy.values()))
-    row, basis = intervals.residuals(intervals.table(), PredictionSubject(QUEUE), device.id)
+    row, basis = intervals.residuals(intervals.table(), PredictionSubject(QUEUE), device)
     below = [low for _, low, _ in busy.values()] + [remaining * -math.expm1(min(0.0, row.low))]
     above = [high for _, _, high in busy.values()] + [remaining * math.expm1(max(0.0, row.high))]
     return SequencePrediction(

@@ -33,10 +33,11 @@ TIMINGS: Final[dict[str, tuple[str, ...]]] = {
     "eager, with a number": ("host_call", "host_frame", "host_number"),
     "eager, softmax": ("host_call", "host_frame", "host_softmax"),
     "eager, norm": ("host_call", "host_frame", "host_norm"),
+    "eager, python": ("host_call", "host_python"),
 }
 """Name -> coefficients of `timing` that add up to the time of the host."""
 
-BEFORE: Final = ("host_softmax", "host_norm")
+BEFORE: Final = ("host_softmax", "host_norm", "host_python")
 """What the host does between the first event and the launch of the kernel."""
 
 

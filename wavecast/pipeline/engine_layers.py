@@ -33,6 +33,8 @@ _BLOCK_SIZE: Final = 16
 _LATENTS: Final = (256, 512)
 _ROPE: Final = 64
 """Sizes of latent attention that the plugin's backend takes, elements."""
+_GROUPS: Final = (128, 64, 32)
+"""Inputs that share a scale in experts of four bits, the first that fits."""
 _HEAD: Final = 256
 """The largest head of the plugin's attention backend, elements."""
 
@@ -135,6 +137,13 @@ def _experts(kernel: EngineKernel) -> Covered | Uncovered:
             return (("moe_experts", sizes),)
         case "fp8", "":
             return (("moe_experts_fp8", sizes),)
+        case "int8", "":
+            return (("moe_experts_int8", sizes),)
+        case "bf16", "int4":
+            group = next((one for one in _GROUPS if not (op.model % one or op.inter % one)), None)
+            if group is None:
+                return Uncovered(f"experts of four bits with {op.inter} columns")
+            return (("moe_experts_w4a16", {**sizes, "group": group, "zeros": False}),)
         case ("mxfp4", "") | ("bf16", "mxfp4") if kernel.config.get("model_type") != "gpt_oss":
             return (("moe_experts", sizes),)  # widened as they are loaded
     return Uncovered(f"the plugin has no experts of {op.weights or op.dtype} weights")

@@ -26,6 +26,7 @@ from wavecast.pipeline.recompiling import recompiled
 from wavecast.rules import RULES
 from wavecast.rules.finding import Finding
 from wavecast.rules.fix import Fix, Outcome, Recompiled, ResourceUse, Simulated
+from wavecast.rules.merging import RANK, joined
 
 Array = np.ndarray[Any, Any]
 
@@ -180,10 +181,9 @@ def _worse(tried: Sequence[tuple[Outcome, Fix]], seconds: float) -> str:
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Errors, then by the time that fixes save, then by severity; equal ones as they were."""
-    rank = {"error": 0, "warning": 1, "note": 2}
     return sorted(
         findings,
-        key=lambda f: (f.severity != "error", -(f.time_saved or 0.0), rank[f.severity]),
+        key=lambda f: (f.severity != "error", -(f.time_saved or 0.0), RANK[f.severity]),
     )
 
 
@@ -196,16 +196,7 @@ def _unequal(findings: Iterable[Finding]) -> list[Finding]:
         key = change.key if isinstance(change, Recompiled) else number
         groups.setdefault(key, []).append(finding)
     rank = {name: number for number, name in enumerate(RULES)}
-    return [_joined(sorted(group, key=lambda f: rank[f.rule])) for group in groups.values()]
-
-
-def _joined(group: Sequence[Finding]) -> Finding:
-    first, *others = group
-    if not others:
-        return first
-    where = [known for f in group for known in f.locations or (f.location,) if known]
-    evidence = "; ".join([first.evidence, *(f"{f.rule}: {f.message}" for f in others)])
-    return replace(first, locations=tuple(where), evidence=evidence)
+    return [joined(sorted(group, key=lambda f: rank[f.rule])) for group in groups.values()]
 
 
 __all__ = [

@@ -52,11 +52,11 @@ def compiled(
     found = []
     for one in systems:
         made = compiled_graph(module, inputs, plain, one.device, train=train)
-        found.append(_answer(made, plain, one.device))
+        found.append(_answer(made, one.device))
     return found
 
 
-def _answer(made: CompiledGraph, plain: ModuleGraph, device: Device) -> ModuleAnswer:
+def _answer(made: CompiledGraph, device: Device) -> ModuleAnswer:
     graph = made.graph
     prices, generated = GraphPrices(device), _Generated(device)
     times: list[CallTime] = []
@@ -75,13 +75,12 @@ def _answer(made: CompiledGraph, plain: ModuleGraph, device: Device) -> ModuleAn
     notes = [
         f"{len(made.launches)} launches of {generated.kernels} kernels that Inductor generated "
         "for the GPU, predicted from their code; its timing of configurations is left out",
-        "memory is that without compilation",
         *(f"{name}: only a bound, because {why}" for name, why in generated.bounded.items()),
     ]
     answer = added_up(
         graph, device, framework(ENGINE), times, (*graph.notes, *notes, *price_notes(prices))
     )
-    return replace(answer, memory=module_memory(plain, device))
+    return replace(answer, memory=module_memory(made.buffers, device))
 
 
 class _Generated:

@@ -53,12 +53,42 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelLineTime:
+    """The kernels and calls of some `lines` (`path:line`) of a compiled model on a device; () are
+    those of no line. `seconds` is the predicted time of all of them, None where one has none."""
+
+    device: Device
+    lines: tuple[str, ...]
+    kernels: tuple[str, ...]
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLineChange:
+    """What runs for some lines of a compiled model, and what would with the kernel library."""
+
+    lines: tuple[str, ...]
+    before: ModelLineTime
+    after: ModelLineTime
+
+    @property
+    def saved(self) -> float | None:
+        """Seconds less, negative for more; None where one time is not known."""
+        if self.before.seconds is None or self.after.seconds is None:
+            return None
+        return self.before.seconds - self.after.seconds
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainReport:
     """Everything one `explain` run produced. `notes` are lines a user must see once; `choices` the
-    configurations of autotuned kernels that were compared, the best of a call first."""
+    configurations of autotuned kernels that were compared, the best of a call first. `lines` are
+    those of a model under `torch.compile`, `changes` what the kernel library changes in it."""
 
     explanations: tuple[Explanation, ...]
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
     inputs: tuple[str, ...]
     choices: tuple[Choice, ...] = ()
+    lines: tuple[ModelLineTime, ...] = ()
+    changes: tuple[ModelLineChange, ...] = ()

@@ -14,8 +14,9 @@ from wavecast.isa.targets import isa_target
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
 from wavecast.pipeline.code_launches import CodeLaunches
+from wavecast.pipeline.model_lines import ModelLines, line_changes, model_lines
 from wavecast.pipeline.plan import Plan
-from wavecast.pipeline.result import Choice, ExplainReport, Explanation, Failure
+from wavecast.pipeline.result import Choice, ExplainReport, Explanation, Failure, ModelLineChange
 from wavecast.pipeline.same_kernels import matched
 from wavecast.pipeline.selection import Selection
 from wavecast.pipeline.sequences import with_sequences
@@ -44,6 +45,8 @@ class ExplainOptions:
     """Run a script also where the capture of an earlier run is still valid."""
     sample: bool = False
     """Execute a sample of a script's launches for their predictions."""
+    replace: bool = False
+    """Run a script once more, with operators of the library in its compiled graphs."""
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     dynamic_lds: int = 0
@@ -80,6 +83,10 @@ def explain_path(
         raise InputError(f"no such file: {path}", hint="give a script, HIP file, assembly or ELF")
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint="give one file in it")
+    if options.replace and path.suffix != ".py":
+        raise UsageError(f"{path} is not a script: --replace changes graphs of torch.compile")
+    if options.replace and options.kernels:
+        raise UsageError("--replace compares whole lines of a model: leave -k out")
     selection, unread = _readable(path, selection)
     explain = _explain_script if path.suffix == ".py" else _explain_code
     report = explain(path, selection, options, progress)
@@ -159,16 +166,57 @@ def _explain_script(
         caching="renew" if options.recapture else "use",
     )
     failures = [Failure(f.kernel, f.target, f.stage, f.message, f.hint) for f in capture.failures]
-    launches = [launch for found in capture.launches.values() for launch in found]
     explanations, more = explain_launches(
-        launches, selection, options.given, progress, capture.profiles.of
+        capture.all_launches, selection, options.given, progress, capture.profiles.of
     )
-    notes = (*selection.notes, *capture.notes)
     choices: tuple[Choice, ...] = ()
     if options.configs == "best":
         chosen = best(explanations)
         explanations, choices = chosen.explanations, chosen.choices
-    return ExplainReport(explanations, (*failures, *more), notes, (str(path),), choices=choices)
+    lines = model_lines(explanations, capture.library_calls, selection.devices)
+    changes: tuple[ModelLineChange, ...] = ()
+    notes = [*selection.notes, *capture.notes, *lines.notes]
+    if options.replace:
+        changes, said = _replaced(path, selection, options, lines, progress)
+        notes += said
+    return ExplainReport(
+        explanations, (*failures, *more), tuple(dict.fromkeys(notes)), (str(path),),
+        choices=choices, lines=lines.times, changes=changes,
+    )  # fmt: skip
+
+
+def _replaced(
+    path: Path,
+    selection: Selection,
+    options: ExplainOptions,
+    before: ModelLines,
+    progress: Progress,
+) -> tuple[tuple[ModelLineChange, ...], tuple[str, ...]]:
+    """What the kernel library changes in a script's compiled graphs, and notes. Raises UsageError
+    for a script without any."""
+    from wavecast.integrations.triton import capture_script
+    from wavecast.integrations.triton.job import REPLACE
+
+    if not before.times:
+        raise UsageError(
+            f"{path.name}: no launch is of a graph of torch.compile",
+            hint="--replace puts operators of the library into such graphs",
+        )
+    progress(f"running {path.name} with operators of the library")
+    capture = capture_script(
+        path,
+        options.script_args,
+        selection.devices,
+        timeout=options.timeout,
+        quiet=not options.show_output,
+        settings={REPLACE: True},
+    )
+    given = replace(options.given, outcomes=False)
+    explanations, failures = explain_launches(capture.all_launches, selection, given, progress)
+    after = model_lines(explanations, capture.library_calls, selection.devices)
+    refused = [f"{one.kernel} for {one.target}: {one.message}" for one in failures]
+    refused += [f"{one.kernel} for {one.target}: {one.message}" for one in capture.failures]
+    return line_changes(before.times, after.times), (*capture.notes, *refused, *after.notes)
 
 
 def _explain_code(

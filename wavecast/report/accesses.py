@@ -84,8 +84,25 @@ def memory_groups(analysis: CodeAnalysis) -> list[MemoryGroup]:
     )
 
 
+def operation(group: MemoryGroup) -> str:
+    """`global load`, `LDS store`, `global load to LDS`: in the model's terms."""
+    space = "LDS" if group.space == "lds" else group.space
+    return f"{space} {group.kind.replace('_to_lds', ' to LDS')}"
+
+
+def lanes(group: MemoryGroup) -> str:
+    """What the lanes touch: `contiguous`, `strided by 32 B`, `contiguous rows` for a tile whose
+    rows fill the cache lines they touch, `irregular`."""
+    if group.pattern == "strided" and group.stride:
+        return f"strided by {group.stride} B"
+    rows = group.lines is not None and group.transactions_ideal is not None
+    if group.pattern == "irregular" and rows and not wasteful(group):
+        return "contiguous rows"
+    return group.pattern
+
+
 def access_quality(group: MemoryGroup) -> str:
-    """What a full wave pays: `4 lines`, `64 lines, ideal 8`, `2-way conflict`, "" when unknown."""
+    """What a wave touches: `4 lines`, `64 lines, ideal 8`, `2-way conflict`, "" when unknown."""
     if group.conflict_ways is not None:
         if group.conflict_ways <= 1:
             return "no conflict"
@@ -99,7 +116,7 @@ def access_quality(group: MemoryGroup) -> str:
 
 
 def wasteful(group: MemoryGroup) -> bool:
-    """Whether a wave pays more than it needs."""
+    """Whether a wave touches more lines, or banks more often, than it needs."""
     if group.conflict_ways is not None and group.conflict_ways > 1:
         return True
     if group.lines is None or group.transactions_ideal is None:

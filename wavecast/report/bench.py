@@ -73,7 +73,7 @@ def table(records: Sequence[BenchRecord]) -> Table:
 
 def figure(name: str, value: Figure | None) -> str:
     """One figure with its unit. A measured time has the half width of the 95 % interval of its
-    median, a predicted one both ends of its 80 % interval relative to it: `1.2 ms -7%/+60%`."""
+    median, a predicted one both ends of its 80% interval relative to it: `1.2 ms -7%/+60%`."""
     if value is None:
         return "–"
     match KPIS[name].unit:

@@ -46,7 +46,7 @@ def line(entry: Mapping[str, Any]) -> str:
     if floor is not None:
         parts.append(f"floor {units.seconds(floor)}")
     parts.append(f"{registers['vgpr'] + registers['agpr']} VGPR")
-    spilled = registers["spilled_vgpr"] + registers["spilled_sgpr"]
+    spilled = registers["spilled"]
     parts.append(f"{spilled} spilled" if spilled else "no spills")
     parts.append(f"{occupancy['waves_per_simd']}/{occupancy['max_waves_per_simd']} waves/SIMD")
     return " · ".join(parts)
@@ -75,7 +75,7 @@ def _kernel(entry: Mapping[str, Any]) -> dict[str, Any]:
         "floor_microseconds": _microseconds(entry["roofline"]["floor_seconds"]),
         "vgpr": registers["vgpr"],
         "agpr": registers["agpr"],
-        "spilled": registers["spilled_vgpr"] + registers["spilled_sgpr"],
+        "spilled": registers["spilled"],
         "lds_bytes": entry["lds_bytes"],
         "waves_per_simd": [occupancy["waves_per_simd"], occupancy["max_waves_per_simd"]],
         "occupancy_limiter": occupancy["limiter"],

@@ -16,6 +16,7 @@ from wavecast.documents.check import (
 )
 from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
 from wavecast.report import sarif, source, units
+from wavecast.report.check_causes import ReportGroup, groups, ordered
 from wavecast.report.locations import call_site
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 from wavecast.version import __version__
@@ -30,18 +31,16 @@ Format = Literal["text", "json", "sarif", "github"]
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
-def ordered(reports: Sequence[Report]) -> list[Report]:
-    """Errors first, then by kernel and location."""
-    return sorted(reports, key=lambda r: (_ORDER[r.severity], r.kernel, r.target, r.instruction))
-
-
 def render(
     reports: Sequence[Report], console: Console, traffic: Sequence[LinkTraffic] = ()
 ) -> None:
-    """Every report with its source line, a line of totals, and what links carried."""
+    """The likeliest report of each cause with its source lines, how many more it has, a line of
+    totals, and what links carried."""
     from rich.text import Text
 
-    for report in ordered(reports):
+    causes = groups(reports)
+    for cause in causes:
+        report = cause.first
         style = SEVERITY_STYLE[report.severity]
         text = Text.assemble(
             (report.severity, style), f"[{report.kind.rule}] ", (safe(_sentence(report)), "bold")
@@ -57,9 +56,14 @@ def render(
             if report.other_location is not None:
                 text.append(f" at {_location(report.other_location)}")
                 _quote(text, report.other_location)
-        text.append(f"\n  {report.explanation}\n", style="dim")
+        text.append(f"\n  {report.explanation}", style="dim")
+        if cause.others:
+            text.append(f"\n  {cause.more}")
+            if lines := _lines_of(cause):
+                text.append(f" ({lines})")
+        text.append("\n")
         console.print(text, soft_wrap=True)
-    console.print(totals(reports))
+    console.print(totals(reports, len(causes)))
     if traffic:
         _render_traffic(traffic, console)
 
@@ -74,8 +78,18 @@ def _render_traffic(traffic: Sequence[LinkTraffic], console: Console) -> None:
     )
 
 
-def totals(reports: Sequence[Report]) -> str:
-    """`check: 2 errors, 1 warning`, or that nothing was found."""
+def _lines_of(cause: ReportGroup) -> str:
+    """`lines 19, 20` of the other reports; "" where they are all at the line of the first."""
+    of_all = {
+        report.location.outermost.line
+        for report in (cause.first, *cause.others)
+        if report.location is not None
+    }
+    return f"lines {', '.join(map(str, sorted(of_all)))}" if len(of_all) > 1 else ""
+
+
+def totals(reports: Sequence[Report], causes: int | None = None) -> str:
+    """`check: 9 errors, 1 warning; 2 likely causes`, or that nothing was found."""
     if not reports:
         return "check: nothing found"
     counts = [
@@ -83,7 +97,10 @@ def totals(reports: Sequence[Report]) -> str:
         for name in _ORDER
         if (number := sum(report.severity == name for report in reports))
     ]
-    return "check: " + ", ".join(counts)
+    text = "check: " + ", ".join(counts)
+    if causes is None or causes == len(reports):
+        return text
+    return f"{text}; {units.plural(causes, 'likely cause')}"
 
 
 def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
@@ -124,7 +141,7 @@ def _other(report: Report, index: int) -> OtherInstructionJson:
 
 
 def sarif_document(reports: Sequence[Report]) -> dict[str, Any]:
-    """The reports as one run of SARIF 2.1.0."""
+    """The reports as one run of SARIF 2.1.0, with a result per likely cause."""
     kinds = sorted({report.kind for report in reports})
     return sarif.run(
         [
@@ -135,16 +152,18 @@ def sarif_document(reports: Sequence[Report]) -> dict[str, Any]:
             }
             for kind in kinds
         ],
-        [_result(report, kinds) for report in ordered(reports)],
+        [_result(cause, kinds) for cause in groups(reports)],
     )
 
 
-def _result(report: Report, kinds: Sequence[Kind]) -> dict[str, Any]:
+def _result(cause: ReportGroup, kinds: Sequence[Kind]) -> dict[str, Any]:
+    report = cause.first
+    more = f" ({cause.more})" if cause.others else ""
     result: dict[str, Any] = {
         "ruleId": report.kind.rule,
         "ruleIndex": kinds.index(report.kind),
         "level": sarif.LEVELS[report.severity],
-        "message": {"text": f"{report.target}: {_sentence(report)}{_who(report)}"},
+        "message": {"text": f"{report.target}: {_sentence(report)}{_who(report)}{more}"},
         "locations": [
             {
                 **_sarif_location(report.location),

@@ -54,7 +54,7 @@ def render_collectives(
                 f"{cluster.leaf} nodes per leaf switch"
             )
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for head in ("schedule", "protocol", "pieces", "time", "80 % interval", "bound by"):
+        for head in ("schedule", "protocol", "pieces", "time", "80% interval", "bound by"):
             table.add_column(head, justify="left" if head == "schedule" else "right")
         shown = answer.found if full else answer.found[:_SHOWN]
         for time in shown:

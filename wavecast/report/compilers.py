@@ -80,7 +80,7 @@ def _render_bisection(one: Bisection, console: Console) -> None:
     console.print(heading(safe(title), safe(most)))
     table = plain_table(
         ("pass", False), (safe(one.first.compiler), True), (safe(one.second.compiler), True),
-        ("apart", True),
+        ("excess change", True),
     )  # fmt: skip
     write = units.seconds if one.figure == "seconds" else _figure
     for each in (one.always, *one.passes):

@@ -82,10 +82,12 @@ def _where(kernel: KernelDiff, console: Console) -> None:
         console.print("  where it changed is told by loops only: NVIDIA's assembly is not compared")
     if region is None:
         if kernel.listed:
-            console.print("  no part of the code changed, but for numbers of registers")
+            console.print("  no part of the code changed, up to register renaming")
         return
     where = f"{words.position(region)}  " if region.text else words.position(region)
-    console.print(f"  responsible: [bold]{where}[/]{escape(region.text)}", highlight=False)
+    console.print(
+        f"  {words.outcome(region)} [bold]{where}[/]{escape(region.text)}", highlight=False
+    )
     spent = region.spent
     if spent.changed:
         console.print(f"    {words.moved(kernel, region)}", highlight=False)

@@ -190,12 +190,19 @@ def finding_text(finding: Finding) -> str:
     return f"{finding.rule} ({finding.severity}){where}: {finding.message}"
 
 
+def outcome(region: DiffRegion) -> str:
+    """What the change did to a region: `regressed`, `improved`, or `changed` at the same cost."""
+    difference = region.spent.difference
+    return "regressed" if difference > 0 else "improved" if difference < 0 else "changed"
+
+
 def row_words(region: DiffRegion) -> str:
     """How many rows there are of each kind."""
     kinds = {kind: sum(row.kind == kind for row in region.rows) for kind in SIGNS}
     return (
-        f"{kinds['same']} the same but for numbers of registers, {kinds['operands']} fed by others "
-        f"(~), {kinds['changed']} changed (|), {kinds['gone']} gone (<), {kinds['new']} new (>)"
+        f"{kinds['same']} same up to register renaming, {kinds['operands']} with other "
+        f"operands (~), {kinds['changed']} changed (|), {kinds['gone']} gone (<), "
+        f"{kinds['new']} new (>)"
     )
 
 

@@ -49,7 +49,7 @@ def cost(finding: Finding) -> str:
         before, after = outcome.before, outcome.after
         shown = (
             ("VGPRs", str(before.vgpr), str(after.vgpr)),
-            ("spilled registers", str(before.spilled), str(after.spilled)),
+            ("spilled VGPRs", str(before.spilled), str(after.spilled)),
             ("LDS", units.size(before.lds_bytes), units.size(after.lds_bytes)),
             ("waves per SIMD", str(before.waves_per_simd), str(after.waves_per_simd)),
             ("workgroups per unit", str(before.workgroups), str(after.workgroups)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -45,16 +45,19 @@ def headline(verdict: GateVerdict) -> str:
     subjects = {(one.subject, one.device) for one in verdict.judged}
     if broken:
         where = {(one.subject, one.device) for one in broken}
-        text = f"gate: {plural(len(broken), 'regression')} in {len(where)} of {len(subjects)}"
+        text = f"gate: {plural(len(broken), 'regression')} in {len(where)} of {_pairs(subjects)}"
     else:
-        text = f"gate: ok, {len(figures)} figures of {len(subjects)}"
-    text += " subjects × devices"
+        text = f"gate: ok, {plural(len(figures), 'figure')} of {_pairs(subjects)}"
     better, new = len(verdict.of(Status.BETTER)), len(verdict.of(Status.NEW))
     if better:
         text += f"; {better} better than the baseline, which --update keeps"
     if new:
         text += f"; {new} new, which --update takes in"
     return text
+
+
+def _pairs(subjects: Collection[object]) -> str:
+    return plural(len(subjects), "subject × device", "subjects × devices")
 
 
 def markdown(verdict: GateVerdict) -> str:

@@ -82,7 +82,7 @@ def _head(answer: ModuleAnswer, console: Console) -> None:
         Text.assemble(
             "  a run takes ",
             (units.seconds(answer.total.value), "bold"),
-            f"  (80 % interval {times(answer.total)})",
+            f"  (80% interval {times(answer.total)})",
         )
     )
     waits = answer.time

@@ -35,7 +35,7 @@ def render(kernels: Sequence[LaunchedKernel], console: Console) -> None:
         )
     console.print(table)
     total = sum(kernel.seconds or 0.0 for kernel in kernels)
-    launches = sum(kernel.launches for kernel in kernels)
+    launches = sum(kernel.launches for kernel in kernels if not kernel.library)
     console.print(
         f"{units.plural(launches, 'launch', 'launches')}, {units.seconds(total)} predicted"
     )
@@ -43,12 +43,22 @@ def render(kernels: Sequence[LaunchedKernel], console: Console) -> None:
         console.print(f"not predicted: {why}", markup=False, soft_wrap=True)
 
 
+def by_host(kernels: Sequence[LaunchedKernel]) -> str:
+    """What was not executed by the emulated GPU, as a line; "" where all was."""
+    calls = sum(kernel.launches for kernel in kernels if kernel.library)
+    if not calls:
+        return ""
+    names = ", ".join(sorted({kernel.library for kernel in kernels if kernel.library}))
+    verb = "was" if calls == 1 else "were"
+    return f"{units.plural(calls, 'call', 'calls')} of {names} {verb} computed by the host"
+
+
 def _sizes(values: Sequence[int]) -> str:
-    """`64x2`: sizes without trailing ones."""
+    """`64×2`: sizes without trailing ones."""
     sizes = list(values)
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()
-    return "x".join(map(str, sizes))
+    return "×".join(map(str, sizes))
 
 
-__all__ = ["render"]
+__all__ = ["by_host", "render"]

@@ -12,6 +12,8 @@ from wavecast.documents.explain import (
     FailureJson,
     LaunchRowJson,
     MainLoopJson,
+    ModelLineChangeJson,
+    ModelLineTimeJson,
     SeverityCountsJson,
 )
 from wavecast.documents.schema import json_schema
@@ -21,7 +23,13 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.analyze.result import CodeAnalysis
-    from wavecast.pipeline.result import ExplainReport, Explanation, Failure
+    from wavecast.pipeline.result import (
+        ExplainReport,
+        Explanation,
+        Failure,
+        ModelLineChange,
+        ModelLineTime,
+    )
 
 
 def document(report: ExplainReport) -> dict[str, Any]:
@@ -35,6 +43,8 @@ def document(report: ExplainReport) -> dict[str, Any]:
             notes=list(report.notes),
             failures=[failure_entry(failure) for failure in report.failures],
             choices=[ConfigurationChoiceJson.of(choice) for choice in report.choices],
+            lines=[_line(one) for one in report.lines],
+            changes=[_change(one) for one in report.changes],
             comparison=[
                 LaunchRowJson.of(group, entries=[_device(e) for e in group.explanations])
                 for group in groups
@@ -57,6 +67,20 @@ def schema() -> dict[str, Any]:
 def failure_entry(failure: Failure) -> FailureJson:
     """A failure as an entry of a document."""
     return FailureJson.of(failure, arch=failure.target)
+
+
+def _line(row: ModelLineTime) -> ModelLineTimeJson:
+    return ModelLineTimeJson(
+        row.device.target, row.device.name, list(row.lines), list(row.kernels), row.seconds
+    )
+
+
+def _change(change: ModelLineChange) -> ModelLineChangeJson:
+    device, old, new = change.before.device, change.before, change.after
+    return ModelLineChangeJson(
+        device.target, device.name, list(change.lines),
+        list(old.kernels), old.seconds, list(new.kernels), new.seconds,
+    )  # fmt: skip
 
 
 def _device(explanation: Explanation) -> DeviceFiguresJson:

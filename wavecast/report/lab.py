@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
+from wavecast.compile.names import readable
 from wavecast.documents.lab import CodeFiguresJson, LabEntryJson, LabRowJson, LabTuneDocument
 from wavecast.lab.figures import CodeFigures
 from wavecast.lab.setting import Setting
@@ -81,7 +82,8 @@ def render(tuning: LabTuning, console: Console, *, top: int = 10) -> None:
 def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
     problem = entry.problem
     grid = " × ".join(map(str, problem.grid))
-    yield heading(f"{safe(problem.kernel)} on {problem.device}", safe(f"{grid} workgroups"))
+    name = safe(readable(problem.kernel))
+    yield heading(f"{name} on {problem.device}", safe(f"{grid} workgroups"))
     yield Text(f"  {safe(problem.arguments)}", style="dim")
     refused = Counter(row.result.refused for row in entry.rows if row.result.figures is None)
     codes = {row.result.figures.digest for row in entry.rows if row.result.figures is not None}
@@ -153,7 +155,7 @@ def _rank(row: LabRow) -> tuple[bool, int]:
 
 def _parts(entry: LabEntry, best: LabRow) -> RenderableType:
     """What each value of a setting saves alone, and what the setting loses without it."""
-    table = plain_table(("alone", True), ("lost without it", True), ("value", False))
+    table = plain_table(("saved alone", True), ("ablation loss", True), ("value", False))
     for axis, value in best.result.setting.items:
         alone, without = entry.alone(axis, value), entry.without(best, axis)
         whole = entry.saved(best) or 0.0
@@ -168,7 +170,7 @@ def _parts(entry: LabEntry, best: LabRow) -> RenderableType:
 
 def percent(part: float | None) -> str:
     """A part of the time with its sign: `+5.4 %` is time saved."""
-    return "" if part is None else f"{100 * part:+.1f} %"
+    return "" if part is None else f"{100 * part:+.1f}%"
 
 
 __all__ = ["document", "figures_document", "percent", "render"]

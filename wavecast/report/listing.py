@@ -240,7 +240,7 @@ def _labels(explanation: Explanation, program: Program) -> list[list[Any]]:
         times = executed[block.index] if block.index < len(executed) else None
         note = f"loop depth {depth}" if depth else ""
         if times is not None and times != 1:
-            note += f"{' · ' if note else ''}a wave runs it ×{units.count(times)}"
+            note += f"{' · ' if note else ''}executed {units.count(times)}× per wave"
         rows.append([block.start, block.label, depth, note])
     return rows
 
@@ -299,15 +299,14 @@ def _line_heat(
 def _line_notes(explanation: Explanation, lookup: _Lookup) -> dict[str, str]:
     """Tooltip per source line: its instructions and static cycles by pipe."""
     notes: dict[str, str] = {}
+    say = words.of(explanation.device)
     for cost in explanation.analysis.lines:
         index = lookup.line(cost.file, cost.line)
         if index is None:
             continue
         pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])
         per_pipe = ", ".join(
-            f"{words.PIPE_LABELS.get(pipe, pipe)} {units.cycles(value)}"
-            for pipe, value in pipes
-            if value
+            f"{say.pipe(pipe)} {units.cycles(value)}" for pipe, value in pipes if value
         )
         count = units.plural(sum(cost.instructions.values()), "instruction")
         notes[str(index)] = f"{count}; static cycles: {per_pipe or 'none'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -44,7 +45,7 @@ def render(report: OperationReport, console: Console, *, detail: str = "normal")
     for problem in dict.fromkeys(outlook.problem for outlook in report.outlooks):
         outlooks = [outlook for outlook in report.outlooks if outlook.problem == problem]
         console.print(Text(safe(str(problem)), style="bold"))
-        console.print(_table(outlooks))
+        console.print(_table(outlooks, console.width))
         for outlook in outlooks:
             if outlook.prediction is None:
                 console.print(Text(f"  {outlook.device.id}: {safe(outlook.why_not)}", style="red"))
@@ -53,32 +54,56 @@ def render(report: OperationReport, console: Console, *, detail: str = "normal")
         console.print()
 
 
-def _table(outlooks: list[Outlook]) -> Table:
-    table = columns(
+_DISPENSABLE = ("roofline", "of peak", "80% interval")
+"""Columns that are left out of a narrow terminal, the first first; none is cut."""
+
+
+def _table(outlooks: list[Outlook], width: int) -> Table:
+    titles = (
         ("  device", "left"),
         ("time", "right"),
-        ("80 % interval", "left"),
-        ("bound by", "wrap"),
+        ("80% interval", "left"),
+        ("bound by", "left"),
         ("rate", "right"),
         ("of peak", "right"),
         ("roofline", "right"),
     )
+    rows: list[list[Text]] = []
     known = [o.prediction.seconds for o in outlooks if o.prediction]
     for outlook in outlooks:
         found, bound = outlook.prediction, outlook.roofline
         name = f"  {words.short_name(outlook.device)}"
         if found is None:
-            table.add_row(name, units.UNKNOWN)
+            rows.append([Text(name), Text(units.UNKNOWN), *(Text() for _ in titles[2:])])
             continue
         best = len(known) > 1 and found.seconds == min(known)
-        table.add_row(
+        cells = (
             name,
             Text(units.seconds(found.seconds), style="bold" if best else ""),
             f"{units.seconds(found.low)} – {units.seconds(found.high)}",
-            safe(found.limiter),
+            safe(words.of(outlook.device).told(found.limiter)),
             _rate(outlook),
             units.percent(bound.floor_seconds or 0.0, found.seconds),
             units.seconds(bound.sustained_seconds or bound.floor_seconds),
+        )
+        rows.append([cell if isinstance(cell, Text) else Text(cell) for cell in cells])
+    return _fitting(titles, rows, width)
+
+
+def _fitting(titles: Sequence[tuple[str, str]], rows: Sequence[list[Text]], width: int) -> Table:
+    """The table without the columns for which there is no room."""
+    gap = 2
+    widths = {
+        title: gap + max(len(title), *(row[at].cell_len for row in rows))
+        for at, (title, _) in enumerate(titles)
+    }
+    for title in _DISPENSABLE:
+        if sum(widths.values()) - gap > width:
+            del widths[title]
+    table = columns(*(one for one in titles if one[0] in widths))
+    for row in rows:
+        table.add_row(
+            *(cell for (title, _), cell in zip(titles, row, strict=True) if title in widths)
         )
     return table
 
@@ -86,7 +111,7 @@ def _table(outlooks: list[Outlook]) -> Table:
 def _rate(outlook: Outlook) -> str:
     if outlook.roofline.bound == "memory" or outlook.flops is None:
         return units.si(outlook.bandwidth, "B/s")
-    return units.si(outlook.flops, "FLOP/s")
+    return units.si(outlook.flops, f"{units.operations([outlook.roofline.dtype])}/s")
 
 
 def _details(outlook: Outlook, console: Console, *, full: bool) -> None:
@@ -100,7 +125,7 @@ def _details(outlook: Outlook, console: Console, *, full: bool) -> None:
         console.print(Text(safe(note), style="dim"))
     if found.basis is not None:
         console.print(Text(f"interval: {safe(str(found.basis))}", style="dim"))
-    for part in sections(found, None, console.width, full=full):
+    for part in sections(found, None, console.width, words.of(outlook.device), full=full):
         console.print(part)
     if found.not_modelled:
         left_out = "; ".join(safe(item) for item in found.not_modelled)

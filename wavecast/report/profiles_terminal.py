@@ -242,7 +242,7 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
         ("  measured", "right"),
         ("predicted", "right"),
         ("ratio", "right"),
-        *((("80 % interval", "right"),) if wide else ()),
+        *((("80% interval", "right"),) if wide else ()),
         ("calls", "right"),
         *((("FLOP/s", "right"), ("B/s", "right")) if widest else ()),
         *((("limited by", "left"),) if wide else ()),

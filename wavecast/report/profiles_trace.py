@@ -27,7 +27,7 @@ def headline(found: TracedKernel) -> str:
         text += f" of {trace.wave_cycles:,.0f} cycles"
     if trace.clock:
         seconds = trace.wave_cycles / trace.clock * 1e-9
-        text += f" at {trace.clock:.2f} GHz ({units.seconds(seconds)})"
+        text += f" at {units.significant(trace.clock)} GHz ({units.seconds(seconds)})"
     return text + (f"; no simulated cycles: {found.why_not}" if found.why_not else "")
 
 

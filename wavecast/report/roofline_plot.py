@@ -128,15 +128,16 @@ def _roof_line(
     kind: str,
 ) -> Markup:
     ridge = compute.rate / memory.rate
+    unit = units.operations([explanation.roofline.dtype])
     low, high = 10.0**axes.x_low, 10.0**axes.x_high
     start = max(low, 10.0**axes.y_low / memory.rate)
     points = [axes.at(start, start * memory.rate), axes.at(ridge, compute.rate)]
     points.append(axes.at(high, compute.rate))
     title = (
         f"{words.short_name(explanation.device)}, {kind}: {compute.name} "
-        f"{units.si(compute.rate, 'FLOP/s')} ({compute.status}), {memory.name} "
+        f"{units.si(compute.rate, f'{unit}/s')} ({compute.status}), {memory.name} "
         f"{units.si(memory.rate, 'B/s')} ({memory.status}), ridge {units.count(round(ridge, 1))}"
-        " FLOP/B"
+        f" {unit}/B"
     )
     return Markup(
         '<path class="roof {kind} t{index}" d="{d}"><title>{title}</title></path>'
@@ -149,11 +150,12 @@ def _launch_points(explanation: Explanation, index: int, axes: _Axes) -> Markup:
     if not roof.intensity or compute is None or memory is None:
         return Markup("")
     most = min(compute.rate, roof.intensity * memory.rate)
+    unit = units.operations([roof.dtype])
     x, y = axes.at(roof.intensity, most)
     name = f"{explanation.code.kernel} on {words.short_name(explanation.device)}"
     title = (
-        f"{name}: {units.count(round(roof.intensity, 2))} FLOP/B, {roof.bound}-bound, at most "
-        f"{units.si(most, 'FLOP/s')}, floor {units.seconds(roof.floor_seconds)}"
+        f"{name}: {units.count(round(roof.intensity, 2))} {unit}/B, {roof.bound}-bound, at most "
+        f"{units.si(most, f'{unit}/s')}, floor {units.seconds(roof.floor_seconds)}"
     )
     found = Markup(
         '<g class="launch t{index}"><path d="M{x} {y}V{bottom}"/>'
@@ -163,7 +165,7 @@ def _launch_points(explanation: Explanation, index: int, axes: _Axes) -> Markup:
     if rate is None or predicted is None:
         return found
     title = (
-        f"{name}: {units.si(rate, 'FLOP/s')} predicted ({units.seconds(predicted.seconds)}), "
+        f"{name}: {units.si(rate, f'{unit}/s')} predicted ({units.seconds(predicted.seconds)}), "
         f"{units.percent(rate, most)} of the roof"
     )
     return found + Markup(

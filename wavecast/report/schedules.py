@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
+from wavecast.compile.names import readable
 from wavecast.documents.lab import KernelScheduleJson, LabScheduleDocument, LoopScheduleJson
 from wavecast.report import units
 from wavecast.report.lab import figures_document, percent
@@ -30,7 +31,7 @@ def document(run: ScheduleRun) -> LabScheduleDocument:
         __version__,
         list(run.notes),
         [f"{one.kernel} for {one.target}: {one.message}" for one in run.failures],
-        [_kernel(problem, found) for problem, found in run.entries],
+        [_kernel(problem, found) for problem, found in run.results],
     )
 
 
@@ -55,15 +56,15 @@ def render(run: ScheduleRun, console: Console) -> None:
     for failure in run.failures:
         line = f"{failure.kernel} for {failure.target} ({failure.stage}): {failure.message}"
         console.print(Text.assemble(("failed ", "bold red"), safe(line)))
-    if not run.entries:
+    if not run.results:
         return
     for part in _parts(run):
         console.print(part)
 
 
 def _parts(run: ScheduleRun) -> Iterator[RenderableType]:
-    wrong = [(problem, found) for problem, found in run.entries if found.wrong]
-    title = f"{count(len(run.entries), 'kernel')}, {len(wrong)} with wrong results"
+    wrong = [(problem, found) for problem, found in run.results if found.wrong]
+    title = f"{count(len(run.results), 'kernel')}, {len(wrong)} with wrong results"
     yield heading("the compiler's order and the best one found", title)
     yield Padding(_kernels(run), (0, 0, 0, 2))
     yield heading("loops", "simulated clocks per iteration, in the steady state")
@@ -78,10 +79,10 @@ def _kernels(run: ScheduleRun) -> RenderableType:
         ("kernel", False), ("device", False), ("saved", True), ("before", True), ("after", True),
         ("waits", True), ("instructions", True), ("results", False),
     )  # fmt: skip
-    for problem, found in run.entries:
+    for problem, found in run.results:
         before, after = found.before, found.after
         table.add_row(
-            safe(problem.kernel),
+            safe(readable(problem.kernel)),
             problem.device,
             percent(found.saved),
             units.seconds(before.seconds),
@@ -105,12 +106,12 @@ def _results(found: KernelSchedule) -> str:
 def _loops(run: ScheduleRun) -> RenderableType:
     table = plain_table(
         ("kernel", False), ("device", False), ("loop", False), ("instructions", True),
-        ("before", True), ("remade", True), ("after", True), ("saved", True), ("orders", True),
+        ("before", True), ("new waits", True), ("after", True), ("saved", True), ("orders", True),
     )  # fmt: skip
-    for problem, found in run.entries:
+    for problem, found in run.results:
         for loop in found.loops:
             table.add_row(
-                safe(problem.kernel),
+                safe(readable(problem.kernel)),
                 problem.device,
                 safe(loop.line.rpartition("/")[2]),
                 units.count(loop.instructions),

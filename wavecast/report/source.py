@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wavecast.compile.codeobject import CodeObject, Launch
+    from wavecast.compile.codeobject import CodeObject
 
 _SOURCE_SUFFIXES = frozenset(
     {".py", ".hip", ".cu", ".cuh", ".cl", ".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".s", ".S"}
@@ -63,10 +64,10 @@ def file_line(file: str, line: int) -> str:
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
-def model_lines(launch: Launch) -> list[str]:
-    """The lines of a compiled model that a launch comes from: `net.py:9  h = self.norm(x)`."""
+def model_lines(locations: Iterable[str]) -> list[str]:
+    """Lines (`path:line`) of a compiled model with their text: `net.py:9  h = self.norm(x)`."""
     found = []
-    for where in launch.model_lines:
+    for where in locations:
         file, _, line = where.rpartition(":")
         text = file_line(file, int(line)).strip()
         found.append(f"{Path(file).name}:{line}  {text}".rstrip())

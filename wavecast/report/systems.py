@@ -84,7 +84,7 @@ def _answer(answer: ModelAnswer, console: Console, detail: str) -> None:
     if answer.servings:
         console.print()
         console.print(_servings(answer))
-        basis = f"  80 % intervals from {systems_words.bases(answer)}"
+        basis = f"  80% intervals from {systems_words.bases(answer)}"
         console.print(Text(basis, style="dim"))
     if answer.servings and detail != "brief":
         shown = answer.servings if detail == "full" else answer.servings[-1:]
@@ -118,9 +118,9 @@ def _servings(answer: ModelAnswer) -> Table:
         (f"  {load.prompt} in, {load.output} out", "right"),
         ("TTFT", "right"),
         ("TPOT", "right"),
-        ("80 % interval", "left"),
+        ("80% interval", "left"),
         ("tok/s", "right"),
-        ("80 % interval", "left"),
+        ("80% interval", "left"),
     )
     for serving in answer.servings:
         load, rate = serving.load, serving.output_rate

@@ -34,14 +34,14 @@ def render(found: ModelWhatIf, console: Console, *, detail: str = "normal") -> N
         if changed.why_not:
             console.print(Text(f"  {safe(changed.change.text)}: {safe(changed.why_not)}", "red"))
     if found.before.servings:
-        note = "  before / after; 80 % intervals: kernels that did not change err equally in both"
+        note = "  before / after; 80% intervals: kernels that did not change err equally in both"
         console.print(Text(note, style="dim"))
     console.print()
 
 
 def _table(found: ModelWhatIf, number: int) -> Table:
     before = found.before.servings[number]
-    figures = ("TTFT", "TPOT", "speedup", "80 %", "tok/s/GPU", "speedup")
+    figures = ("TTFT", "TPOT", "speedup", "80%", "tok/s/GPU", "speedup")
     table = columns(
         (f"  what if, {systems_words.load(before.load)}", "left"),
         *((title, "right") for title in figures),

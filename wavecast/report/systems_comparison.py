@@ -39,7 +39,7 @@ def render(found: Sequence[ComparedSystem], console: Console, *, detail: str = "
 
 def _table(found: Sequence[ComparedSystem], number: int) -> Table:
     first = next(one.servings[number] for one in found if one.servings)
-    figures = ("TTFT", "TPOT", "tok/s/GPU", "ratio", "80 %")
+    figures = ("TTFT", "TPOT", "tok/s/GPU", "ratio", "80%")
     table = columns(
         (f"  {systems_words.load(first.serving.load)}", "left"),
         *((title, "right") for title in figures),
@@ -75,7 +75,7 @@ def render_costs(answer: ModelAnswer, costs: Sequence[TokenCost], console: Conso
     given = [name for name in ("energy", "price") if getattr(costs[0], name) is not None]
     titles = [("  a million output tokens", "left")]
     for name in given:
-        titles += [(f"{name}{' (kWh)' if name == 'energy' else ''}", "right"), ("80 %", "right")]
+        titles += [(f"{name}{' (kWh)' if name == 'energy' else ''}", "right"), ("80%", "right")]
     table = columns(*titles)
     for serving, cost_ in zip(answer.servings, costs, strict=True):
         cells = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def frontier(answers: Sequence[ModelAnswer]) -> Markup | None:
     """Throughput of a GPU over tokens per second of a user; None without two loads.
 
-    A line per system, a point per load with the 80 % intervals of both figures.
+    A line per system, a point per load with the 80% intervals of both figures.
     """
     lines = [
         (index, answer, [_speeds(answer, serving) for serving in answer.servings])

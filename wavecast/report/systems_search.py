@@ -46,7 +46,7 @@ def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> 
 
 
 def _table(title: str, rows: Sequence[SearchedModel], console: Console) -> None:
-    figures = ("tok/s/GPU", "80 %", "tok/s/user", "TTFT", "TPOT")
+    figures = ("tok/s/GPU", "80%", "tok/s/user", "TTFT", "TPOT")
     table = columns((f"  {title}", "wrap"), *((name, "right") for name in figures))
     for one in rows:
         # Parallelism says what tp, dp, ep and dp-attention are.

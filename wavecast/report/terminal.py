@@ -6,22 +6,22 @@ same on dark and light screens, without colours, and in a pipe.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.report import summary, units, words
+from wavecast.report import summary, terminal_prediction, units, words
 from wavecast.report.terminal_choices import choices
 from wavecast.report.terminal_findings import findings
 from wavecast.report.terminal_kernel import sections
-from wavecast.report.terminal_model import model_times
+from wavecast.report.terminal_model import model_changes, model_times
 from wavecast.report.terminal_text import SEVERITY_STYLE, safe
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from wavecast.pipeline.result import ExplainReport, Explanation
     from wavecast.report.summary import KernelGroup
@@ -39,12 +39,21 @@ def render(report: ExplainReport, console: Console, *, detail: Detail = "normal"
     if len(report.explanations) > 1:
         _comparison(groups, console)
     _failures(report, console)
-    for part in (*choices(report.choices), *model_times(report.explanations)):
+    for part in (
+        *choices(report.choices),
+        *model_times(report.lines),
+        *model_changes(report.changes),
+    ):
         console.print(part)
     for group in groups:
         for explanation in group.explanations:
             _kernel(group.label, explanation, console, detail)
     _notes(report, console)
+
+
+def _what_if(explanation: Explanation) -> Iterator[RenderableType]:
+    found = explanation.predicted.prediction
+    return iter(()) if found is None else terminal_prediction.what_if(found, full=False)
 
 
 def _notes(report: ExplainReport, console: Console) -> None:
@@ -73,7 +82,7 @@ def _kernel(label: str, explanation: Explanation, console: Console, detail: Deta
     if detail == "brief":
         console.print()
     parts = (
-        findings(explanation, brief=True)
+        (*findings(explanation, brief=True), *_what_if(explanation))
         if detail == "brief"
         else sections(explanation, console.width, full=detail == "full")
     )
@@ -159,7 +168,7 @@ def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
         "device": Text(words.short_name(device)),
         "regs": Text(vgprs),
         "sgpr": Text(str(registers.sgpr) if device.vendor == "amd" else units.UNKNOWN),
-        "spilled": Text(str(registers.spilled), style="bold red" if registers.spilled_vgpr else ""),
+        "spilled": Text(str(registers.spilled), style="bold red" if registers.spilled else ""),
         "lds": Text(units.size(analysis.lds_bytes) if analysis.lds_bytes else "0"),
         "waves": _waves_cell(explanation),
         "loop": _loop_cell(explanation),
@@ -190,7 +199,7 @@ def _loop_cell(explanation: Explanation) -> Text:
     if summary.latency_bound(loop):
         cell = Text(f"latency {units.cycles(loop.critical_path)}")
     elif pipes := summary.pipes_by_cost(loop):
-        cell = Text(f"{words.PIPE_LABELS.get(pipes[0][0], pipes[0][0])} ")
+        cell = Text(f"{words.of(explanation.device).pipe(pipes[0][0])} ")
         cell.append(units.cycles(pipes[0][1]))
     else:
         cell = Text(units.UNKNOWN)

@@ -33,7 +33,9 @@ def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[Re
     analysis = explanation.analysis
     found = explanation.predicted.prediction
     if found is not None:
-        yield from time.sections(found, explanation.code, width, full=full)
+        yield from time.sections(
+            found, explanation.code, width, words.of(explanation.device), full=full
+        )
     if analysis.loops:
         yield from loops(explanation, width, full=full)
     if analysis.memory:
@@ -65,7 +67,7 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
         yield "library", Text(safe(library))
     if explanation.launch is not None:
         yield "launch", _launch(explanation)
-        if lines := source.model_lines(explanation.launch):
+        if lines := source.model_lines(explanation.launch.model_lines):
             yield "model", Text("\n".join(map(safe, lines)))
     yield "time", _time(explanation)
     yield "registers", _registers(explanation)
@@ -73,7 +75,7 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
     label = "shared" if explanation.device.vendor == "nvidia" else "LDS"
     yield label, Text(f"{units.size(analysis.lds_bytes)} per {say.workgroup}")
     yield "occupancy", _occupancy(explanation)
-    yield "mix", _mix(analysis.instructions)
+    yield "mix", _mix(analysis.instructions, say)
     if analysis.matrix_kinds:
         kinds = (f"{count}× {safe(name)}" for name, count in analysis.matrix_kinds.items())
         yield "matrix", Text(", ".join(kinds))
@@ -90,7 +92,7 @@ def _time(explanation: Explanation) -> Text:
     found = explanation.predicted
     if found.prediction is None:
         return Text(f"not predicted: {safe(found.why_not)}", style="dim")
-    return time.summary(found.prediction)
+    return time.summary(found.prediction, words.of(explanation.device))
 
 
 def _launch(explanation: Explanation) -> Text:
@@ -101,7 +103,7 @@ def _launch(explanation: Explanation) -> Text:
         for name, size in (("grid", launch.grid), ("block", launch.block))
     ]
     if launch.dynamic_lds:
-        parts.append(f"{units.size(launch.dynamic_lds)} dynamic LDS")
+        parts.append(f"{units.size(launch.dynamic_lds)} dynamic {words.of(explanation.device).lds}")
     if launch.count > 1:
         parts.append(f"seen {launch.count} times")
     arguments = ", ".join(safe(summary.argument_text(a)) for a in launch.arguments)
@@ -122,10 +124,13 @@ def _registers(explanation: Explanation) -> Text:
     for part in parts[2 if registers.agpr else 1 :]:
         text.append(f" · {part}")
     if registers.spilled:
-        spilled = f"{registers.spilled_vgpr} VGPR and {registers.spilled_sgpr} SGPR spilled"
+        noun = words.of(explanation.device).resource("vgpr")
+        spilled = f"{units.amount(registers.spilled, noun)} spilled"
         text.append(" · ").append(spilled, style="bold red")
     else:
-        text.append(" · no spills")
+        text.append(" · no VGPR spills" if registers.spilled_sgpr else " · no spills")
+    if registers.spilled_sgpr:
+        text.append(f" · {units.amount(registers.spilled_sgpr, 'SGPRs')} spilled to VGPR lanes")
     if registers.scratch_bytes:
         text.append(" · ").append(
             f"{units.size(registers.scratch_bytes)} scratch per {lane}", "red"
@@ -148,12 +153,14 @@ def _occupancy(explanation: Explanation) -> Text:
     return text.append(f"\nnext: {step}", style="green") if step else text
 
 
-def _mix(instructions: Mapping[str, int]) -> Text:
+def _mix(instructions: Mapping[str, int], say: words.Words) -> Text:
     total = sum(instructions.values())
     text = Text(f"{units.count(total)} instructions: ")
     ordered = sorted(instructions.items(), key=lambda item: -item[1])
     for position, (name, count) in enumerate(ordered):
-        text.append(", " if position else "").append(f"{name} {units.count(count)}")
+        text.append(", " if position else "").append(
+            f"{say.instruction_class(name)} {units.count(count)}"
+        )
         text.append(f" ({units.percent(count, total)})", style="dim")
     return text
 
@@ -161,12 +168,13 @@ def _mix(instructions: Mapping[str, int]) -> Text:
 def _roofline(explanation: Explanation) -> Text:
     roofline = explanation.roofline
     work = roofline.work
-    flops = "unknown FLOPs" if work.flops is None else units.si(sum(work.flops.values()), "FLOP")
+    unit = units.operations(work.flops or ())
+    flops = f"unknown {unit}s" if work.flops is None else units.si(sum(work.flops.values()), unit)
     most = "at most " if work.bytes_at_most else ""
     parts = [flops, "unknown bytes" if work.bytes is None else most + units.si(work.bytes, "B")]
     text = Text(" over ".join(parts))
     if roofline.intensity is not None:
-        text.append(f" = {units.count(round(roofline.intensity, 2))} FLOP/B")
+        text.append(f" = {units.count(round(roofline.intensity, 2))} {unit}/B")
     if roofline.ridge is not None:
         text.append(f" (ridge {units.count(round(roofline.ridge, 1))})", style="dim")
     if roofline.floor_seconds is not None:

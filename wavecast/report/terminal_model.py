@@ -1,9 +1,9 @@
-"""Predicted time by line of a model that `torch.compile` made the launches of."""
+"""Predicted time by line of a model that `torch.compile` compiled, and what the kernel library
+would change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.padding import Padding
@@ -15,60 +15,63 @@ from wavecast.report.terminal_text import heading, safe
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from wavecast.pipeline.result import Explanation
+    from wavecast.pipeline.result import ModelLineChange, ModelLineTime
+
+_NOT_PREDICTED = "not predicted"
 
 
-@dataclass(slots=True)
-class LineTime:
-    """The kernels of some lines of a model, and their predicted seconds; None where one of them is
-    not predicted."""
-
-    lines: list[str]
-    kernels: list[str] = field(default_factory=list)
-    seconds: float | None = 0.0
-
-
-def line_times(explanations: Sequence[Explanation]) -> list[LineTime]:
-    """The launches of one device by their lines, in the order of the lines' first launches. A fused
-    kernel is of all its lines together. Launches of no line come last, as one."""
-    found: dict[tuple[str, ...], LineTime] = {}
-    for one in explanations:
-        launch = one.launch
-        if launch is None:
-            continue
-        row = found.setdefault(launch.model_lines, LineTime(source.model_lines(launch)))
-        if one.code.kernel not in row.kernels:
-            row.kernels.append(one.code.kernel)
-        predicted = one.predicted.prediction
-        if predicted is None or row.seconds is None:
-            row.seconds = None
-        else:
-            row.seconds += predicted.seconds * launch.count
-    rest = found.pop((), None)
-    return [*found.values(), *([rest] if rest else [])]
-
-
-def model_times(explanations: Sequence[Explanation]) -> Iterator[RenderableType]:
-    """A table per device; nothing where no launch has lines of a model."""
-    devices = dict.fromkeys(one.device.id for one in explanations)
-    for device in devices:
-        here = [one for one in explanations if one.device.id == device]
-        if not any(one.launch is not None and one.launch.model_lines for one in here):
-            continue
-        rows = line_times(here)
-        total = sum(row.seconds or 0.0 for row in rows)
+def model_times(rows: Sequence[ModelLineTime]) -> Iterator[RenderableType]:
+    """A table per device, in the order of the first launches, what is of no line last."""
+    for device in dict.fromkeys(row.device.id for row in rows):
+        here = [row for row in rows if row.device.id == device]
+        total = sum(row.seconds or 0.0 for row in here)
         table = plain_table(("line", False), ("kernel", False), ("predicted", True),
                             ("share", True))  # fmt: skip
-        for row in rows:
-            known = row.seconds
+        for row in here:
             table.add_row(
-                safe("\n".join(row.lines)) or "no line of the model",
-                safe("\n".join(row.kernels)),
-                "not predicted" if known is None else units.seconds(known),
-                units.percent(known, total) if known and total else units.UNKNOWN,
+                _lines(row.lines),
+                _kernels(row),
+                _time(row.seconds),
+                units.percent(row.seconds, total) if row.seconds and total else units.UNKNOWN,
             )
         yield heading("Lines of the model", f"compiled for {device}")
         yield Padding(table, (0, 0, 1, 2))
 
 
-__all__ = ["LineTime", "line_times", "model_times"]
+def model_changes(changes: Sequence[ModelLineChange]) -> Iterator[RenderableType]:
+    """A table per device, the most time saved first."""
+    for device in dict.fromkeys(one.before.device.id for one in changes):
+        table = plain_table(("line", False), ("now", False), ("library", False),
+                            ("time now", True), ("time after", True),
+                            ("difference", True))  # fmt: skip
+        for one in changes:
+            if one.before.device.id == device:
+                table.add_row(
+                    _lines(one.lines),
+                    _kernels(one.before),
+                    _kernels(one.after),
+                    _time(one.before.seconds),
+                    _time(one.after.seconds),
+                    units.UNKNOWN if one.saved is None else _difference(-one.saved),
+                )
+        yield heading("With the kernel library", f"compiled for {device}")
+        yield Padding(table, (0, 0, 1, 2))
+
+
+def _lines(locations: Sequence[str]) -> str:
+    return "\n".join(map(safe, source.model_lines(locations))) or "no line of the model"
+
+
+def _kernels(row: ModelLineTime) -> str:
+    return "\n".join(map(safe, row.kernels))
+
+
+def _time(seconds: float | None) -> str:
+    return _NOT_PREDICTED if seconds is None else units.seconds(seconds)
+
+
+def _difference(seconds: float) -> str:
+    return f"{'-' if seconds < 0 else '+'}{units.seconds(abs(seconds))}"
+
+
+__all__ = ["model_changes", "model_times"]

@@ -18,11 +18,12 @@ from wavecast.report.terminal_text import heading, safe
 if TYPE_CHECKING:
     from wavecast.compile.codeobject import CodeObject
     from wavecast.model.prediction import Prediction, Share, WhatIf
+    from wavecast.report.words import Words
 
 _MOST = {"top-down": 6, "stall": 5, "line": 8, "ir": 8}
 _TITLES = {
-    "top-down": "from the top",
-    "stall": "waves spend it",
+    "top-down": "top-down",
+    "stall": "time of waves, by cause",
     "line": "source lines",
     "ir": "IR lines",
 }
@@ -30,34 +31,44 @@ _NORMAL = ("top-down", "line")
 
 
 def sections(
-    found: Prediction, code: CodeObject | None, width: int, *, full: bool
+    found: Prediction, code: CodeObject | None, width: int, say: Words, *, full: bool
 ) -> Iterator[RenderableType]:
-    """Everything below the line that names the time; `code` has the text of source lines."""
+    """Everything below the line that names the time; `code` has the text of source lines,
+    `say` the terms of the device's vendor."""
     yield heading("Time", _told(found))
     yield Text("  what each resource needs alone; bounds overlap", style="dim")
-    yield Padding(_bounds(found, width), (0, 0, 0, 2))
+    yield Padding(_bounds(found, width, say), (0, 0, 0, 2))
     for kind in shown.KINDS if full else _NORMAL:
         parts = shown.shares(found, kind)
         if parts:
             yield Text("")
             yield Text(f"  {_TITLES[kind]}", style="dim")
             most = len(parts) if full else _MOST[kind]
-            yield Padding(_shares(found, code, parts[:most], width), (0, 0, 0, 2))
+            yield Padding(_shares(found, code, parts[:most], width, say), (0, 0, 0, 2))
+    if found.what_if:
+        yield Text("")
+        yield from what_if(found, full=full)
+
+
+def what_if(found: Prediction, *, full: bool) -> Iterator[RenderableType]:
+    """The simulated changes that save time, all with `full`; nothing where none was asked for."""
     changes = [change for change in found.what_if if full or change.time_saved > 0]
     if changes:
-        yield Text("")
         yield Text("  what if", style="dim")
         yield Padding(_changes(changes), (0, 0, 0, 2))
+    elif found.what_if:
+        tried = units.plural(len(found.what_if), "simulated change")
+        yield Text(f"  what if: none of {tried} saves time", style="dim")
 
 
-def summary(found: Prediction) -> Text:
+def summary(found: Prediction, say: Words) -> Text:
     """`24.5 µs (19.8 to 31.0 µs), latency-bound, from code and trip counts at 2.06 GHz`."""
     text = Text(units.seconds(found.seconds), style="bold")
     text.append(f" ({units.seconds(found.low)} to {units.seconds(found.high)})", style="not bold")
-    text.append(f" · {safe(found.limiter)}-bound", style="not bold")
+    text.append(f" · {safe(say.told(found.limiter))}-bound", style="not bold")
     clock = found.assumed.get("clock_ghz")
     if isinstance(clock, float):
-        text.append(f" · {clock:.2f} GHz", style="dim not bold")
+        text.append(f" · {units.significant(clock)} GHz", style="dim not bold")
     for note in found.notes:
         text.append(f"\n{safe(note)}", style="dim not bold")
     if found.basis is not None:
@@ -71,28 +82,28 @@ def _told(found: Prediction) -> str:
     return f"predicted from {FIDELITIES[found.fidelity]}"
 
 
-def _bounds(found: Prediction, width: int) -> Table:
+def _bounds(found: Prediction, width: int, say: Words) -> Table:
     """One bar per resource: how much of the time it would need alone."""
     table = _grid()
     large = {name: value for name, value in found.bounds.items() if value > 0.01 * found.seconds}
     for name, value in sorted(large.items(), key=lambda item: -item[1]):
-        _row(table, name, value, found.seconds, width, bold=name == found.limiter)
+        _row(table, say.told(name), value, found.seconds, width, bold=name == found.limiter)
     return table
 
 
 def _shares(
-    found: Prediction, code: CodeObject | None, parts: Sequence[Share], width: int
+    found: Prediction, code: CodeObject | None, parts: Sequence[Share], width: int, say: Words
 ) -> Table:
     table = _grid()
     for share in parts:
-        _row(table, _name(share, code), share.seconds, found.seconds, width)
+        _row(table, _name(share, code, say), share.seconds, found.seconds, width)
     return table
 
 
-def _name(share: Share, code: CodeObject | None) -> str:
+def _name(share: Share, code: CodeObject | None, say: Words) -> str:
     location = shown.source_line(share)
     if location is None or code is None:
-        return share.name
+        return say.told(share.name)
     return f"{location[1]:>4} {shown.text(share, code)}"
 
 
@@ -135,4 +146,4 @@ def _row(
     )
 
 
-__all__ = ["sections", "summary"]
+__all__ = ["sections", "summary", "what_if"]

@@ -27,7 +27,8 @@ def loops(explanation: Explanation, width: int, *, full: bool) -> Iterator[Rende
     """The loops most time goes to; all with `full`."""
     loops = summary.loops_by_weight(explanation.analysis)
     shown = loops if full else loops[:_MOST_LOOPS]
-    yield heading("Loops", "cycles per iteration of one SIMD with all its waves")
+    say = words.of(explanation.device)
+    yield heading("Loops", f"cycles per iteration of one {say.scheduler} with all its {say.wave}s")
     table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
@@ -36,13 +37,13 @@ def loops(explanation: Explanation, width: int, *, full: bool) -> Iterator[Rende
     for position, loop in enumerate(shown):
         if position:
             table.add_row("", "")
-        table.add_row(_loop_facts(loop), _pipe_bars(loop, max(most, 1.0), bar_width))
+        table.add_row(_loop_facts(loop, say), _pipe_bars(loop, max(most, 1.0), bar_width, say))
     yield Padding(table, (0, 0, 0, 2))
     if len(loops) > len(shown):
         yield Text(f"  and {len(loops) - len(shown)} smaller loops", style="dim")
 
 
-def _loop_facts(loop: LoopAnalysis) -> Text:
+def _loop_facts(loop: LoopAnalysis, say: words.Words) -> Text:
     line = summary.line_of(loop.location)
     text = Text(f"line {line}" if line is not None else "unknown line", style="bold")
     text.append("" if loop.depth == 1 else f", depth {loop.depth}", style="not bold")
@@ -54,7 +55,7 @@ def _loop_facts(loop: LoopAnalysis) -> Text:
         rows.append(f"dependency chain {units.cycles(loop.critical_path)}")
     if loop.matrix_density:
         rows.append(f"{loop.matrix_density:.0%} matrix instructions")
-    rows.append(f"{units.size(loop.bytes_global)} global, {units.size(loop.bytes_lds)} LDS")
+    rows.append(f"{units.size(loop.bytes_global)} global, {units.size(loop.bytes_lds)} {say.lds}")
     if loop.barriers or loop.waits_full:
         waits = units.plural(loop.waits_full, "full wait")
         rows.append(f"{waits}, {units.plural(loop.barriers, 'barrier')}")
@@ -65,7 +66,7 @@ def _loop_facts(loop: LoopAnalysis) -> Text:
     return text
 
 
-def _pipe_bars(loop: LoopAnalysis, most: float, width: int) -> Table:
+def _pipe_bars(loop: LoopAnalysis, most: float, width: int, say: words.Words) -> Table:
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True, width=7)
     grid.add_column(width=width)
@@ -76,7 +77,7 @@ def _pipe_bars(loop: LoopAnalysis, most: float, width: int) -> Table:
         binds = position == 0 and not summary.latency_bound(loop)
         style = "bold" if binds else ""
         grid.add_row(
-            Text(words.PIPE_LABELS.get(pipe, pipe), style=style),
+            Text(say.pipe(pipe), style=style),
             Bar(most, 0, cycles, width=width, color="yellow" if binds else "default"),
             Text(units.cycles(cycles), style=style),
             Text("binds", style="yellow") if binds else Text(""),
@@ -107,18 +108,18 @@ def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
     """Memory instructions, grouped; all with `full`."""
     groups = accesses.memory_groups(explanation.analysis)
     shown = groups if full else groups[:_MOST_ACCESSES]
+    say = words.of(explanation.device)
     table = plain_table(
         ("line", True), ("argument", False), ("access", False), ("B/lane", True),
-        ("lanes", False), ("a wave pays", False), ("count", False),
+        ("lanes", False), (f"lines/{say.wave}", False), ("count", False),
     )  # fmt: skip
     for group in shown:
-        stride = f" by {group.stride} B" if group.pattern == "strided" and group.stride else ""
         table.add_row(
             str(group.line) if group.line is not None else units.UNKNOWN,
             safe(group.argument) or units.UNKNOWN,
-            f"{group.space} {group.kind}",
+            say.told(accesses.operation(group)),
             str(group.bytes_per_lane),
-            f"{group.pattern}{stride}",
+            accesses.lanes(group),
             Text(
                 accesses.access_quality(group), style="yellow" if accesses.wasteful(group) else ""
             ),
@@ -135,13 +136,14 @@ def source_lines(explanation: Explanation) -> Iterator[RenderableType]:
     table = plain_table(
         ("line", True), ("instr.", True), ("cycles by pipe", False), ("source", False)
     )
+    say = words.of(explanation.device)
     ordered = sorted(explanation.analysis.lines, key=lambda c: -sum(c.cycles.values()))
     for cost in ordered:
         pipes = sorted(cost.cycles.items(), key=lambda item: -item[1])
         table.add_row(
             str(cost.line),
             units.count(sum(cost.instructions.values())),
-            ", ".join(f"{words.PIPE_LABELS.get(p, p)} {units.cycles(c)}" for p, c in pipes if c),
+            ", ".join(f"{say.pipe(p)} {units.cycles(c)}" for p, c in pipes if c),
             Text(safe(source.line_text(explanation.code, cost.file, cost.line).strip()), "dim"),
         )
     yield heading("Source lines", "static, the costliest first")

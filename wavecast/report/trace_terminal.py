@@ -48,7 +48,7 @@ def _totals(trace: Trace) -> str:
         units.plural(traces.barriers(trace), "barrier wait"),
     ]
     if not trace.complete:
-        parts.append("broke off")
+        parts.append("aborted")
     return ", ".join(parts)
 
 

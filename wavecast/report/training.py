@@ -78,7 +78,7 @@ def _memory(answer: TrainingAnswer, console: Console) -> None:
 
 
 def _figures(figures: TrainingFigures, console: Console) -> None:
-    table = kernel_tables.columns(("  step", "left"), ("", "right"), ("80 % interval", "left"))
+    table = kernel_tables.columns(("  step", "left"), ("", "right"), ("80% interval", "left"))
     for name, value, ends in training_words.figures(figures):
         table.add_row(f"  {name}", Text(value, style="bold"), ends)
     console.print()

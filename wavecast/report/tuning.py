@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from wavecast.tune.table import TableEntry
 
 _MOST_REASONS = 6
+_SAMPLED = (
+    "  sample: predicted from executed workgroups, as by `explain --sample`; `explain` alone "
+    "predicts from the code"
+)
 
 
 def render(tuned: TuneResult, console: Console, *, top: int = 10) -> None:
@@ -56,6 +60,8 @@ def _entry(entry: TableEntry, top: int) -> Iterator[RenderableType]:
     yield Text(f"{tried}, {len(entry.refused)} of them refused", style="dim")
     if entry.results:
         yield Padding(_table(entry.results[:top]), (0, 0, 0, 2))
+        if any(_is_sampled(result) for result in entry.results[:top]):
+            yield Text(_SAMPLED, style="dim")
     reasons = Counter(_kind(result.reason) for result in entry.refused)
     for reason, number in reasons.most_common(_MOST_REASONS):
         yield Text(f"  {number} refused: {safe(reason)}", style="dim")
@@ -74,7 +80,7 @@ def _table(results: Sequence[Result]) -> RenderableType:
             str(rank),
             Text(units.seconds(result.seconds), style="bold" if rank == 1 else ""),
             f"{units.seconds(result.low)} … {units.seconds(result.high)}",
-            "sample" if result.fidelity == "executed" else "code",
+            "sample" if _is_sampled(result) else "code",
             safe(result.limiter),
             units.count(result.registers),
             units.count(result.spills),
@@ -83,6 +89,10 @@ def _table(results: Sequence[Result]) -> RenderableType:
             safe(str(result.configuration)),
         )
     return table
+
+
+def _is_sampled(result: Result) -> bool:
+    return result.fidelity == "executed"
 
 
 def _kind(reason: str) -> str:

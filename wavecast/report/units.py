@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from wavecast import wording
+from wavecast.dtypes import is_dtype, lookup
 
 plural = wording.count
 UNKNOWN = "–"
@@ -36,6 +38,18 @@ def count(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{int(value):,}" if float(value).is_integer() else significant(value)
+
+
+def amount(number: int, nouns: str) -> str:
+    """`1 VGPR`, `3 VGPRs`: a number with a noun given in the plural."""
+    return f"{count(number)} {nouns.removesuffix('s') if number == 1 else nouns}"
+
+
+def operations(dtypes: Iterable[str]) -> str:
+    """`FLOP`, or `OP` for work in integers only."""
+    names = [name for name in dtypes if name]
+    integers = bool(names) and all(is_dtype(name) and lookup(name).is_integer for name in names)
+    return "OP" if integers else "FLOP"
 
 
 def si(value: float | None, unit: str = "") -> str:

@@ -163,7 +163,7 @@ def _coverage(validation: Validation) -> Iterator[RenderableType]:
             share(row.coverage),
             ratio(row.width),
         )
-    yield heading("Intervals", "share of measured times in the interval; the target is 80 %")
+    yield heading("Intervals", "share of measured times in the interval; the target is 80%")
     yield Padding(table, (0, 0, 0, 2))
 
 

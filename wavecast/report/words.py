@@ -15,17 +15,29 @@ if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation
     from wavecast.pipeline.result import Explanation
 
-PIPE_LABELS = {
-    "matrix": "matrix",
-    "valu": "VALU",
-    "trans": "trans",
-    "salu": "SALU",
-    "smem": "SMEM",
-    "lds": "LDS",
-    "vmem": "VMEM",
-    "branch": "branch",
-    "issue": "issue",
+_AMD_PIPES = {"valu": "VALU", "salu": "SALU", "smem": "SMEM", "lds": "LDS", "vmem": "VMEM"}
+_NVIDIA_PIPES = {
+    "matrix": "tensor",
+    "valu": "ALU/FMA",
+    "trans": "XU",
+    "salu": "uniform",
+    "smem": "constant",
+    "lds": "shared",
+    "vmem": "LSU",
 }
+_NVIDIA_TERMS = {
+    "LDS": "shared memory",
+    "vector": "ALU/FMA",
+    "transcendental": "XU",
+    "scalar memory": "constant cache",
+    "waves": "warps",
+    "wave": "warp",
+    "workgroup": "block",
+}
+"""Terms of the model, which are AMD's, in NVIDIA's."""
+
+
+_TERM = re.compile(r"\b(" + "|".join(_NVIDIA_TERMS) + r")\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +50,25 @@ class Words:
     unit: str
     lane: str
     lds: str
+    scheduler: str
     resources: Mapping[str, str]
+    pipes: Mapping[str, str]
+    classes: Mapping[str, str]
+    terms: Mapping[str, str]
+
+    def pipe(self, name: str) -> str:
+        """A pipe, `valu` → `VALU` or `ALU/FMA`."""
+        return self.pipes.get(name, name)
+
+    def instruction_class(self, name: str) -> str:
+        """A class of instructions of the mix, `lds` → `lds` or `shared memory`."""
+        return self.classes.get(name, name)
+
+    def told(self, text: str) -> str:
+        """A text with the model's terms (bounds, stalls, spaces) in the vendor's."""
+        if not self.terms:
+            return text
+        return _TERM.sub(lambda found: self.terms[found[0]], text)
 
     def resource(self, limiter: str) -> str:
         """Limiting resources in words; names without a wording stay as they are."""
@@ -53,6 +83,7 @@ AMD = Words(
     unit="compute unit",
     lane="lane",
     lds="LDS",
+    scheduler="SIMD",
     resources={
         "vgpr": "VGPRs",
         "agpr": "AGPRs",
@@ -61,6 +92,9 @@ AMD = Words(
         "waves": "wave slots",
         "workgroups": "workgroup slots",
     },
+    pipes=_AMD_PIPES,
+    classes={},
+    terms={},
 )
 WGP = replace(AMD, unit="WGP")
 """RDNA: a workgroup spreads over the two compute units of a WGP."""
@@ -72,12 +106,22 @@ NVIDIA = Words(
     unit="SM",
     lane="thread",
     lds="shared memory",
+    scheduler="scheduler",
     resources={
         "vgpr": "registers",
         "lds": "shared memory",
         "waves": "warp slots",
         "workgroups": "block slots",
     },
+    pipes=_NVIDIA_PIPES,
+    classes={
+        **_NVIDIA_PIPES,
+        "lds": "shared memory",
+        "vmem_load": "global load",
+        "vmem_store": "global store",
+        "vmem_atomic": "global atomic",
+    },
+    terms=_NVIDIA_TERMS,
 )
 _VENDOR = re.compile(r"^(AMD|NVIDIA)\s+(Instinct\s+|Radeon\s+|Ryzen\s+)?")
 
@@ -122,7 +166,7 @@ def headline(explanation: Explanation) -> str:
     ]
     loop = summary.main_loop(explanation.analysis)
     if loop is not None:
-        parts.append(_loop(loop))
+        parts.append(_loop(loop, of(device)))
     sentences = ". ".join(part[:1].upper() + part[1:] for part in parts if part)
     return f"{device.target} ({short_name(device)}): {sentences}."
 
@@ -148,19 +192,16 @@ def _time(explanation: Explanation) -> str:
     if found is None:
         return ""
     interval = f"{units.seconds(found.low)} to {units.seconds(found.high)}"
-    return f"{units.seconds(found.seconds)} predicted ({interval}), bound by {found.limiter}"
+    limiter = of(explanation.device).told(found.limiter)
+    return f"{units.seconds(found.seconds)} predicted ({interval}), bound by {limiter}"
 
 
 def _spills(explanation: Explanation) -> str:
     """Spills to memory; scalar registers spill to lanes of vector registers, which is cheap."""
-    spilled = explanation.analysis.registers.spilled_vgpr
+    spilled = explanation.analysis.registers.spilled
     if not spilled:
         return ""
-    return f"spills {_amount(spilled, of(explanation.device).resource('vgpr'))} to memory"
-
-
-def _amount(number: int, nouns: str) -> str:
-    return f"{units.count(number)} {nouns.removesuffix('s') if number == 1 else nouns}"
+    return f"spills {units.amount(spilled, of(explanation.device).resource('vgpr'))} to memory"
 
 
 def _occupancy(explanation: Explanation) -> str:
@@ -195,17 +236,17 @@ def next_step(explanation: Explanation) -> str:
 def _need(step: NextStep, words: Words) -> str:
     if step.resource == "lds":
         return f"{units.size(step.delta)} less {words.lds}"
-    return f"{_amount(step.delta, words.resource(step.resource))} fewer"
+    return f"{units.amount(step.delta, words.resource(step.resource))} fewer"
 
 
-def _loop(loop: LoopAnalysis) -> str:
+def _loop(loop: LoopAnalysis, words: Words) -> str:
     at = f" at {where(loop.location)}" if loop.location else ""
     pipes = summary.pipes_by_cost(loop)
     if not pipes:
         return f"main loop{at} has no modelled cost"
     (pipe, most), rest = pipes[0], pipes[1:3]
-    label = PIPE_LABELS.get(pipe, pipe)
-    others = ", ".join(f"{PIPE_LABELS.get(p, p)} {units.cycles(c)}" for p, c in rest)
+    label = words.pipe(pipe)
+    others = ", ".join(f"{words.pipe(p)} {units.cycles(c)}" for p, c in rest)
     then = f", then {others}" if others else ""
     if summary.latency_bound(loop):
         chain = units.cycles(loop.critical_path)
@@ -231,10 +272,20 @@ def _bound(explanation: Explanation) -> str:
 
 def assumptions(values: Mapping[str, object]) -> str:
     """What a prediction assumed: `library blas, splits 1`; floats with three digits."""
-    return ", ".join(f"{name} {_assumed(value)}" for name, value in values.items())
+    return ", ".join(_assumption(name, value) for name, value in values.items())
+
+
+def _assumption(name: str, value: object) -> str:
+    """`clock 1,512 MHz`, `tile 224x256`; the unit that a key ends in comes after the number."""
+    for suffix, unit in (("_mhz", "MHz"), ("_ghz", "GHz")):
+        if name.endswith(suffix) and isinstance(value, (int, float)):
+            return f"{name.removesuffix(suffix)} {units.count(value)} {unit}"
+    return f"{name} {_assumed(value)}"
 
 
 def _assumed(value: object) -> str:
+    if isinstance(value, (tuple, list)) and all(isinstance(one, int) for one in value):
+        return "x".join(map(str, value))
     if isinstance(value, Mapping):
         return assumptions(value)
     return units.si(value) if isinstance(value, float) else str(value)

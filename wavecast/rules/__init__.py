@@ -15,9 +15,7 @@ from typing import Final
 from wavecast.errors import UnknownName
 from wavecast.rules.finding import Finding, Rule, RuleInput, Severity
 from wavecast.rules.fix import together
-
-MOST_SHOWN: Final = 2
-"""Messages of merged findings that are shown in full."""
+from wavecast.rules.merging import RANK, joined
 
 RULES: Final = MappingProxyType(
     {
@@ -57,8 +55,6 @@ RULES: Final = MappingProxyType(
         "other-settings": "wavecast.rules.other_settings",
     }
 )
-
-_RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 
 
 def rule(name: str) -> Rule:
@@ -121,31 +117,14 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _joined(group: Sequence[Finding]) -> Finding:
+    """Findings of one rule as one; a fix stays where it answers all of them."""
     if len(group) == 1:
         return group[0]
-    first = group[0]
-    locations = [known for f in group for known in f.locations or (f.location,) if known]
-    messages = dict.fromkeys(finding.message for finding in group)
-    evidence = dict.fromkeys(finding.evidence for finding in group)
+    fixes = zip(*(finding.fixes for finding in group), strict=False)
     return replace(
-        first,
-        message=_listed(list(messages)),
-        evidence=_listed(list(evidence)),
-        locations=tuple(locations),
-        fixes=tuple(
-            joined
-            for fixes in zip(*(finding.fixes for finding in group), strict=False)
-            if (joined := together(fixes)) is not None
-        ),
-        covers=frozenset().union(*(finding.covers for finding in group)),
+        joined(group),
+        fixes=tuple(found for each in fixes if (found := together(each)) is not None),
     )
-
-
-def _listed(texts: Sequence[str]) -> str:
-    """The first texts, and how many more there are."""
-    shown = "; ".join(texts[:MOST_SHOWN])
-    more = len(texts) - MOST_SHOWN
-    return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def _run(entry: Rule, subject: RuleInput) -> list[Finding]:
@@ -166,7 +145,7 @@ def _run(entry: Rule, subject: RuleInput) -> list[Finding]:
 def _order(finding: Finding) -> tuple[int, str, int, str]:
     location = finding.location.outermost if finding.location else None
     file, line = (location.file, location.line) if location else ("", 0)
-    return _RANK[finding.severity], file, line, finding.rule
+    return RANK[finding.severity], file, line, finding.rule
 
 
 __all__ = ["RULES", "Finding", "Rule", "RuleInput", "Severity", "all_rules", "check", "rule"]

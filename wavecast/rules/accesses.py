@@ -42,6 +42,12 @@ class AccessGroup:
         return max(item.bytes_per_lane for item in self.instructions)
 
     @property
+    def about(self) -> str:
+        """`loads of x`; `loads` where the argument is not known."""
+        kind = f"{self.first.kind}s"
+        return f"{kind} of {self.first.argument}" if self.first.argument else kind
+
+    @property
     def mnemonics(self) -> str:
         """`12 global_load_ushort`, the most frequent first."""
         names: dict[str, int] = {}

@@ -48,8 +48,12 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         times = {**known, **dict.fromkeys((item.index for item in missing), once)}
         number = operations(found.instructions, times, placement)
         shared = addresses(found.first, spanned)
-        if number >= PER_ADDRESS * shared:
-            yield _finding(found, number, shared, placement, times, exact=not missing)
+        if number < PER_ADDRESS * shared:
+            continue
+        exact = not missing
+        fixes = tuple(_fixes(found, number / shared, shared, placement, times, exact=exact))
+        if fixes:
+            yield _finding(found, number, shared, placement, fixes, exact=exact)
 
 
 def _placement(subject: RuleInput) -> LaunchPlacement | None:
@@ -68,13 +72,12 @@ def _finding(
     number: float,
     shared: int,
     placement: LaunchPlacement,
-    times: Mapping[int, float],
+    fixes: tuple[Fix, ...],
     *,
     exact: bool,
 ) -> Finding:
     name, each = found.first.argument, number / shared
     least = "" if exact else "at least "
-    fixes = tuple(_fixes(found, each, shared, placement, times, exact=exact))
     return Finding(
         rule=NAME,
         severity="warning",
@@ -101,7 +104,8 @@ def _fixes(
     *,
     exact: bool,
 ) -> Iterator[Fix]:
-    """One atomic per workgroup and address; and so with no more workgroups than fit the device."""
+    """One atomic per workgroup and address; and so with no more workgroups than fit the device.
+    Nothing where a launch that fits the device has no more than that already."""
     wave = operations(found.instructions, times, placement)
     wave /= placement.workgroups * placement.waves * sum(times[i.index] for i in found.instructions)
     passes = busiest(wave, min(shared, BANKS)) if shared > 1 else 1.0

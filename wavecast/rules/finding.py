@@ -40,6 +40,8 @@ class Finding:
     """The predicted effect of the fix that is advised."""
     locations: tuple[SourceLocation, ...] = ()
     covers: frozenset[int] = frozenset()
+    about: str = ""
+    """The words its message begins with where it says the same of other things: `loads of x`."""
 
 
 @dataclass(frozen=True, slots=True)

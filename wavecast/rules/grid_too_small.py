@@ -38,8 +38,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         rule=NAME,
         severity="warning" if 2 * workgroups <= limits.units else "note",
         message=f"{workgroups} workgroups cannot fill {limits.units} {limits.unit}s",
-        evidence=f"the grid is {'x'.join(map(str, subject.launch.grid))}; at most "
-        f"{100 * workgroups / limits.units:.0f} % of {subject.device.name} has work",
+        evidence=f"the grid is {'×'.join(map(str, subject.launch.grid))}; at most "
+        f"{100 * workgroups / limits.units:.0f}% of {subject.device.name} has work",
         advice=split,
         location=subject.kernel_location,
         fixes=tuple(_fixes(subject, workgroups, limits.units, split)),
@@ -67,7 +67,7 @@ def _fixes(subject: RuleInput, workgroups: int, units: int, advice: str) -> Iter
         del chosen
         return split_loop(changes.simulation, analysis, loop.index, parts, stored)
 
-    text = f"{advice} Simulated: {parts} workgroups for each of now{at_line(loop.location)}."
+    text = f"{advice} Simulated: the loop{at_line(loop.location)} split over {parts} workgroups."
     yield simulated(text, split)
 
 

@@ -14,7 +14,7 @@ from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
 from wavecast.rules.hip_source import SharedArray, arrays_at, padded
 from wavecast.rules.loops import hot_loops, pipe_share
-from wavecast.rules.wording import count
+from wavecast.rules.wording import count, shared_memory
 
 NAME = "lds-bank-conflicts"
 
@@ -42,22 +42,22 @@ BINDING = 0.5
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    loops = hot_loops(subject)
-    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in loops}
+    shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
+    straight = _straight_share(subject)
     for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
         loop = found.first.loop
-        share = shares.get(loop, 0.0) if loop is not None else _straight_share(subject)
+        share = shares.get(loop, 0.0) if loop is not None else straight
         severe = loop is None and max(i.conflict_ways or 0 for i in found.instructions) >= SEVERE
-        if share < RELEVANT and not severe:
+        if (share or 0.0) < RELEVANT and not severe:
             continue
-        yield _finding(subject, found, share)
+        yield _finding(subject, found, share, severe=severe)
 
 
-def _straight_share(subject: RuleInput) -> float:
-    """LDS cycles as a share of the busiest pipe's in a kernel whose LDS accesses are in no loop, 0
-    for another kernel."""
+def _straight_share(subject: RuleInput) -> float | None:
+    """LDS cycles as a share of the busiest pipe's in a kernel whose LDS accesses are in no loop;
+    None for another kernel, where the loops decide how much the rest counts."""
     if any(item.space == "lds" and item.loop is not None for item in subject.analysis.memory):
-        return 0.0
+        return None
     cycles: dict[str, float] = {}
     for line in subject.analysis.lines:
         for pipe, clocks in line.cycles.items():
@@ -65,27 +65,37 @@ def _straight_share(subject: RuleInput) -> float:
     return cycles.get("lds", 0.0) / max(cycles.values(), default=1.0)
 
 
-def _finding(subject: RuleInput, found: AccessGroup, share: float) -> Finding:
+def _finding(
+    subject: RuleInput, found: AccessGroup, share: float | None, *, severe: bool
+) -> Finding:
     worst = max(found.instructions, key=lambda item: item.conflict_ways or 0)
     stride = f", lanes {worst.stride} bytes apart" if worst.stride is not None else ""
-    worst_severe = found.first.loop is None and (worst.conflict_ways or 0) >= SEVERE
     status = _status(subject, worst)
-    sure = status != "derived"
+    binds = (share or 0.0) >= BINDING and status != "derived"
     fixes = tuple(_fixes(subject, found))
+    memory = shared_memory(subject.code.is_amd)
     return Finding(
         rule=NAME,
-        severity="warning" if (share >= BINDING and sure) or worst_severe else "note",
-        message=f"LDS {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
+        severity="warning" if binds or severe else "note",
+        message=f"{memory} {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
         "bank conflicts",
         evidence=f"{found.mnemonics}{stride}; which lanes are served together is "
-        f"{_WORDS[status]}; the LDS pipe needs {100 * share:.0f} % of the cycles of the "
-        "busiest pipe",
+        f"{_WORDS[status]}{_share(subject, found, share)}",
         advice=fixes[0].advice,
         location=found.location,
         instruction=worst.index,
         fixes=fixes,
         covers=frozenset(item.index for item in found.instructions),
     )
+
+
+def _share(subject: RuleInput, found: AccessGroup, share: float | None) -> str:
+    """How busy the pipe of the LDS is where the accesses are; "" where that is not known."""
+    if share is None:
+        return ""
+    where = "an iteration" if found.first.loop is not None else "the kernel"
+    pipe = f"{shared_memory(subject.code.is_amd)} pipe"
+    return f"; the {pipe} needs {100 * share:.0f}% of the cycles of the busiest pipe in {where}"
 
 
 def _fixes(subject: RuleInput, found: AccessGroup) -> Iterator[Fix]:
@@ -154,11 +164,17 @@ def _advice(subject: RuleInput) -> str:
     if subject.code.origin == "triton":
         return (
             "Change what decides the shared layout: a BLOCK_K whose row fills all banks (128 bytes "
-            "or a multiple), operands that are contiguous in K, or kpack on gfx942."
+            "or a multiple), "
+            + (
+                "operands that are contiguous in K, or kpack=2."
+                if subject.code.is_amd and subject.device.capabilities.matrix_half_k
+                else "or operands that are contiguous in K."
+            )
         )
     return (
         "XOR the column with the row number (swizzle) on both the store and the load: it removes "
-        "the conflicts without more LDS, which padding of the rows needs."
+        f"the conflicts without more {shared_memory(subject.code.is_amd)}, which padding of the "
+        "rows needs."
     )
 
 

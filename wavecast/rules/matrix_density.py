@@ -44,7 +44,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         yield Finding(
             rule=NAME,
             severity="warning" if matrix < POOR * binding else "note",
-            message=f"the matrix pipe can be busy at most {100 * matrix / binding:.0f} % of the "
+            message=f"the matrix pipe can be busy at most {100 * matrix / binding:.0f}% of the "
             "loop" + at_line(loop.location),
             evidence=f"per iteration and SIMD: {_pipes(loop)}",
             advice=_ADVICE[_culprit(loop)],

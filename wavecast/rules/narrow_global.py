@@ -157,19 +157,18 @@ def _is_gather(subject: RuleInput, found: AccessGroup) -> bool:
 
 
 def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
-    verb = found.first.kind
-    what = f" of {found.first.argument}" if found.first.argument else ""
     reason, advice = _cause(subject, found)
     return Finding(
         rule=NAME,
         severity="warning" if found.widest < WORD or _suspects(subject, found)[0] else "note",
-        message=f"{verb}s{what} move {count(found.widest, 'byte')} per lane where 16 are possible",
+        message=f"{found.about} move {count(found.widest, 'byte')} per lane where 16 are possible",
         evidence=f"{found.mnemonics} for {count(found.bytes_per_lane, 'byte')} per lane; "
         f"{count(-(-found.bytes_per_lane // 16), '16-byte instruction')} would do{reason}",
         advice=advice,
         location=found.location,
         instruction=found.first.index,
         fixes=_fixes(subject, found, advice),
+        about=found.about,
         covers=frozenset(item.index for item in found.instructions),
     )
 

@@ -9,7 +9,7 @@ from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import GLOBAL_SPACES, hot_loops, pipe_share
 from wavecast.rules.triton_stages import module
-from wavecast.rules.wording import count
+from wavecast.rules.wording import count, shared_memory
 
 NAME = "narrow-lds-access"
 
@@ -36,16 +36,17 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             continue
         if found.first.kind == "store" and _loaded_narrow(subject, found):
             continue
+        memory = shared_memory(subject.code.is_amd)
         wide = max(1, found.bytes_per_lane // 16)
         yield Finding(
             rule=NAME,
             severity="warning" if share >= BINDING else "note",
-            message=f"LDS {found.first.kind}s move {count(found.widest, 'byte')} per lane in a "
-            "loop",
+            message=f"{memory} {found.first.kind}s move {count(found.widest, 'byte')} per lane in "
+            "a loop",
             evidence=f"{found.mnemonics} per iteration for "
             f"{count(found.bytes_per_lane, 'byte')} per lane; "
-            f"{count(wide, '16-byte access', '16-byte accesses')} would move as much; the LDS pipe "
-            f"needs {100 * share:.0f} % of the cycles of the busiest pipe",
+            f"{count(wide, '16-byte access', '16-byte accesses')} would move as much; the "
+            f"{memory} pipe needs {100 * share:.0f}% of the cycles of the busiest pipe",
             advice=_advice(subject, found),
             location=found.location,
             instruction=found.first.index,
@@ -110,8 +111,12 @@ def _advice(subject: RuleInput, found: AccessGroup) -> str:
         )
     return (
         "The operand lies in memory with the other dimension than K contiguous: store it "
-        "K-contiguous (B as N x K) and load its transpose; gfx950 can also transpose 16-bit "
-        "tiles while reading."
+        "K-contiguous (B as N x K) and load its transpose"
+        + (
+            "; gfx950 can also transpose 16-bit tiles while reading."
+            if subject.code.is_amd
+            else "."
+        )
     )
 
 

@@ -54,7 +54,7 @@ def _reason(found: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tuple[
         )
         bits = min(_bits_per_lane(found, load) for load in narrow)
         return (
-            f"{len(narrow)} of them move {bits} bits per lane, the pipeliner wants "
+            f"{count(len(narrow), 'load')} of {bits} bits per lane, and the pipeliner wants "
             f"{PIPELINED_BITS}",
             f"Let the loads widen: {hint}.",
         )

@@ -55,7 +55,7 @@ def _share(step: NextStep) -> str:
     used = step.target + step.delta
     return (
         f"{step.resource.upper()} limits occupancy: {used:,} used, {step.target:,} would do, "
-        f"{100 * step.delta / used:.0f} % less"
+        f"{100 * step.delta / used:.0f}% less"
     )
 
 

@@ -42,10 +42,10 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     yield Finding(
         rule=NAME,
         severity="note",
-        message=f"the last round of workgroups uses {100 * last / slots:.0f} % of the device",
+        message=f"the last round of workgroups uses {100 * last / slots:.0f}% of the device",
         evidence=f"{workgroups:,} workgroups on {slots:,} slots ({limits.units} {limits.unit}s x "
         f"{occupancy.workgroups}): {count(math.ceil(rounds), 'round')}, of which "
-        f"{rounds:.2f} hold work, {100 * efficiency:.0f} %",
+        f"{rounds:.2f} hold work, {100 * efficiency:.0f}%",
         advice=advice,
         location=subject.kernel_location,
         fixes=_fixes(subject, advice),

@@ -96,7 +96,7 @@ def _scalar_spills(subject: RuleInput) -> Iterator[Finding]:
 
 def _message(subject: RuleInput, in_loop: list[MemoryInstruction]) -> str:
     registers = subject.analysis.registers
-    if registers.spilled:
+    if registers.spilled or registers.spilled_sgpr:
         kinds = []
         if registers.spilled_vgpr:
             kinds.append(

@@ -62,9 +62,9 @@ def _finding(
         rule=NAME,
         severity="warning",
         message=what,
-        evidence=f"num_warps={warps}; Triton gives the same elements to several threads where a "
-        f"tile has fewer than threads: {count(factor, 'time')} the instructions, registers and "
-        "wave slots",
+        evidence=f"num_warps={warps}; where a tile has fewer elements than threads, Triton gives "
+        f"the same elements to several threads: {count(factor, 'time')} the instructions, "
+        "registers and wave slots",
         advice=advice,
         location=operation.location,
         fixes=tuple(fewer_warps(subject, fewer, advice)),

@@ -63,7 +63,7 @@ def sequence(launches: Sequence[TimedLaunch]) -> tuple[Finding, float, float] | 
             severity="warning",
             message=f"{count(number, 'launch', 'launches')} of {listed(names[:4])} spend most of "
             "their time starting",
-            evidence=f"{100 * sum(item.start * item.count for item in bound) / now:.0f} % of the "
+            evidence=f"{100 * sum(item.start * item.count for item in bound) / now:.0f}% of the "
             f"{1e6 * now:.3g} µs of these launches is before their first instruction",
             advice=f"If they follow each other, {what} (torch.compile does), or record them as a "
             "graph, which starts them without the host.",

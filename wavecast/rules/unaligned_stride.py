@@ -71,7 +71,7 @@ def _finding(
 ) -> Finding:
     assert subject.launch is not None
     values = subject.launch.scalars
-    verb, tensor = found.first.kind, _tensor(subject, found)
+    tensor = _tensor(subject, found)
     names = listed(f"{arg.name} = {values[arg.name]}" for arg in strides)
     width = _width(tensor, found)
     padded = {
@@ -84,11 +84,11 @@ def _finding(
         scalars=padded,
         strides=_padded_strides(subject, padded),
     )
-    what = f" of {found.first.argument}" if found.first.argument else ""
+    about = found.about
     return Finding(
         rule=NAME,
         severity="warning",
-        message=f"{verb}s{what} move {count(found.widest, 'byte')} per lane: its rows do not "
+        message=f"{about} move {count(found.widest, 'byte')} per lane: rows do not "
         f"begin at multiples of {DIVISOR} elements",
         evidence=f"{found.mnemonics} for {count(found.bytes_per_lane, 'byte')} per lane; "
         f"{count(-(-found.bytes_per_lane // 16), '16-byte instruction')} would do; its address "
@@ -97,6 +97,7 @@ def _finding(
         location=found.location,
         instruction=found.first.index,
         fixes=(Fix(advice, change, "padded rows", once),),
+        about=about,
         covers=frozenset(item.index for item in found.instructions),
     )
 

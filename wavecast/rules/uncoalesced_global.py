@@ -54,7 +54,8 @@ def _share_lines(found: AccessGroup) -> bool:
 def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     worst = max(found.instructions, key=_excess)
     covered = frozenset(item.index for item in found.instructions)
-    what = f" of {worst.argument}" if worst.argument else ""
+    kind = _PLURALS[worst.kind]
+    about = f"{kind} of {worst.argument}" if worst.argument else kind
     gather = worst.pattern == "irregular"
     distance = (
         f"neighbouring lanes are {count(worst.stride, 'byte')} apart"
@@ -64,7 +65,7 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
     return Finding(
         rule=NAME,
         severity="note" if gather else "warning",
-        message=f"{_PLURALS[worst.kind]}{what} touch {worst.lines} cache lines per wave, "
+        message=f"{about} touch {worst.lines} cache lines per wave, "
         f"{worst.transactions_ideal} would do",
         evidence=f"{found.mnemonics}: {distance}, {count(worst.bytes_per_lane, 'byte')} per lane",
         advice=_advice(subject, gather),
@@ -75,6 +76,7 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
             simulated(_advice(subject, gather), contiguous, covered),
         ),
         covers=covered,
+        about=about,
     )
 
 

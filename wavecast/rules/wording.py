@@ -14,6 +14,11 @@ def at_line(location: SourceLocation | None) -> str:
     return f" at line {location.outermost.line}" if location is not None else ""
 
 
+def shared_memory(is_amd: bool) -> str:
+    """What the vendor calls the memory of a workgroup."""
+    return "LDS" if is_amd else "shared memory"
+
+
 def listed(names: Iterable[str], word: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
     items: Sequence[str] = list(names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from wavecast.errors import Unpredictable, UsageError
 from wavecast.systems import huggingface
 from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.engine import Engine, engine
+from wavecast.systems.experts import ExpertLoad
 from wavecast.systems.graph import Builder, Step
 from wavecast.systems.intervals import Interval, bracketed
 from wavecast.systems.memory import MemoryUse, memory
@@ -229,7 +230,7 @@ def answer(
         memory=ready.memory,
         servings=tuple(servings),
         why_not=why_not,
-        notes=_notes(ready),
+        notes=(*_notes(ready), *_unvalidated(ready.architecture, loads)),
     )
 
 
@@ -258,6 +259,17 @@ def _rate(time: Interval) -> Interval:
     return Interval(1 / time.value, 1 / time.high, 1 / time.low, time.basis)
 
 
+def _unvalidated(architecture: ModelArchitecture, loads: Sequence[Load]) -> Iterator[str]:
+    """What a load asks of a model that its configuration does not promise."""
+    drawn = (load.drawn() for load in loads)
+    longest = max((int((prompts + outputs).max()) for _, prompts, outputs in drawn), default=0)
+    if architecture.context and longest > architecture.context:
+        yield (
+            f"requests of up to {longest:,} tokens are longer than the {architecture.context:,} of "
+            "max_position_embeddings: engines refuse them unless positions are extended"
+        )
+
+
 def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     notes = list(ready.notes)
     bounded = ready.model.prices.bounded.items()
@@ -269,6 +281,13 @@ def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
         )
     if ready.parallel.expert > 1:
         notes.append(f"load of the GPUs that divide the experts: {ready.parallel.load}")
+    elif ready.parallel.load != ExpertLoad():
+        notes.append("the load of experts has no effect: no GPUs divide the experts (--ep)")
+    if ready.system.device.identity.partition:
+        notes.append(
+            "a partition has its share of the GPU's memory and links, as if all were busy: no run "
+            "on partitions was measured"
+        )
     if ready.system.nodes > 1:
         notes.append("collectives over nodes: no all-reduce over nodes was measured")
     drafted = ready.model.speculation

@@ -46,9 +46,10 @@ class Fields:
         value = self.values.get(name)
         if value is None:
             return None
-        if not isinstance(value, list) or len(value) != length:
-            found = len(value) if isinstance(value, list) else repr(value)
-            raise UsageError(f"{self.name}: {name} has {found} entries for {length} layers")
+        if not isinstance(value, list):
+            raise UsageError(f"{self.name}: {name} is {value!r}, not a list")
+        if len(value) != length:
+            raise UsageError(f"{self.name}: {name} has {len(value)} entries for {length} layers")
         return tuple(map(str, value))
 
 

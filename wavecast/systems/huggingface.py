@@ -317,8 +317,9 @@ def load(selector: str) -> tuple[str, Values]:
     known = models()
     key = _key(selector)
     for name, values in known.items():
-        if key in (_key(name), *map(_key, values.get("aliases", ()))):
-            return name, values
+        for spelling in (name, *values.get("aliases", ())):
+            if key == _key(spelling):
+                return spelling, values
     found = _of_transformers(selector)
     if found is None:
         raise UnknownName("model", selector, known)

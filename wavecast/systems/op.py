@@ -29,8 +29,9 @@ METRICS: Final = {
 class ServedModel(Op):
     """`metric` (a key of `METRICS`) of `model` (a name of `models.toml`) under `load`, one node.
     `statistic` of the requests is `mean` or `median`. `cold` is a mean of first tokens that
-    contains the compilation of kernels in the first requests, which is not predicted: its errors
-    are counted apart."""
+    contains the compilation of kernels in the first requests, and `cached` is a run whose prompts
+    were probably answered from the prefix cache: neither is predicted, and their errors are counted
+    apart."""
 
     kind: ClassVar[str] = "serving"
     shape_help: ClassVar[str] = "see wavecast model"
@@ -41,6 +42,7 @@ class ServedModel(Op):
     load: Load
     statistic: str = "mean"
     cold: bool = False
+    cached: bool = False
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -50,9 +52,10 @@ class ServedModel(Op):
 
     @property
     def op_class(self) -> str:
-        """Errors are counted by metric, apart for speculation, disaggregation and cold starts."""
-        cold = "cold " if self.cold else ""
-        return f"serving {self.deployment.mode}{cold}{self.metric}"
+        """Errors are counted by metric, apart for speculation, disaggregation, cold starts and
+        cached prompts."""
+        apart = "cold " * self.cold + "cached " * self.cached
+        return f"serving {self.deployment.mode}{apart}{self.metric}"
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
@@ -61,11 +64,12 @@ class ServedModel(Op):
         raise UsageError("serving has no --shape", hint="wavecast model predicts whole models")
 
     def work(self) -> Work:
-        """What one GPU computes and reads for a decode step of all sequences, per token."""
+        """What one GPU computes and reads for a prompt (`ttft`), else for a decode step of all
+        sequences (`output`: for a token of it)."""
         name, values = huggingface.load(self.model)
         architecture = huggingface.read(values, name)
         gpus = self.deployment.parallel.tensor
-        batch = max(1, self.load.concurrency)
+        batch = self.load.prompt if self.metric == "ttft" else max(1, self.load.concurrency)
         flops = 2.0 * architecture.active_parameters * batch / gpus
         formats = precision(values, dtype=self.deployment.dtype)
         width = (formats.experts if architecture.sparse else formats.dense).bytes

@@ -105,6 +105,11 @@ def on_device(formats: Precision, device: Device) -> tuple[Precision, tuple[str,
     return found, tuple(notes)
 
 
+_EXPERTS: Final = {"fp4": WeightFormat("mxfp4", "fp8", "mx"), "fp8": None}
+"""`expert_dtype` of a checkpoint of fp8 (DeepSeek-V4): weights of routed experts in fp4 with a
+scale per 32 are multiplied with fp8; None: as the other weights."""
+
+
 def _given(dtype: str) -> Precision:
     wide = weight_format("bf16")
     every = weight_format(dtype)
@@ -131,6 +136,15 @@ def _of_checkpoint(config: Mapping[str, Any]) -> Precision:
             f"quantization_config has quant_method {method!r}; known: fp8, mxfp4, awq, gptq",
             hint="--dtype names the format of the weights",
         )
+    experts = narrow
+    stored = quantisation.get("expert_dtype", config.get("expert_dtype"))
+    if stored is not None:
+        if not isinstance(stored, str) or stored not in _EXPERTS:
+            raise UsageError(
+                f"expert_dtype is {stored!r}; known: {', '.join(_EXPERTS)}",
+                hint="--dtype names the format of the weights",
+            )
+        experts = _EXPERTS[stored] or narrow
     excluded = quantisation.get("modules_to_not_convert") or []
     if not isinstance(excluded, list):
         raise UsageError(f"modules_to_not_convert is {excluded!r}, not a list")
@@ -138,7 +152,7 @@ def _of_checkpoint(config: Mapping[str, Any]) -> Precision:
     return Precision(
         attention=wide if "attn" in kept else narrow,
         dense=wide if "mlp" in kept.replace("mlp.router", "").replace("mlp.gate", "") else narrow,
-        experts=narrow,
+        experts=experts,
         head=wide,
         cache="bf16",
     )

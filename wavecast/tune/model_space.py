@@ -16,9 +16,6 @@ from wavecast.systems.changes import parse as parse_changes
 from wavecast.systems.engine import engines
 from wavecast.systems.serving import Load
 
-_PER_SLOT: Final = 4
-"""Requests per concurrent one: a search compares many runs, which may be shorter."""
-_FEWEST: Final = 32
 _LARGEST_BATCH: Final = 1024
 _MOST_REQUESTS: Final = 1 << 20
 _MOST: Final = 100_000
@@ -147,8 +144,7 @@ def _configuration(
         if "ep" in settings:  # after tp, which changes it as well
             parallel = replace(deployment.parallel, expert=int(settings["ep"]))
             deployment = replace(deployment, parallel=parallel)
-    requests = load.requests or max(_FEWEST, _PER_SLOT * batch)
-    asked = replace(load, concurrency=batch, requests=requests)
+    asked = replace(load, concurrency=batch)
     return ModelConfiguration(system, deployment, asked, tuple(values.items()))
 
 

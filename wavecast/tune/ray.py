@@ -6,6 +6,7 @@ Nodes need this package, PyTorch, Triton, and the script at the same path.
 from __future__ import annotations
 
 import contextlib
+import logging
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -79,7 +80,12 @@ def on_cluster(
 def _cluster(address: str) -> Iterator[Any]:
     ray = _ray()
     try:
-        ray.init(address=address, include_dashboard=False, log_to_driver=False)
+        ray.init(
+            address=address,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
     except (ConnectionError, ValueError, RuntimeError) as error:
         first = str(error).partition("\n")[0]
         raise InputError(f"no Ray cluster at {address!r}: {first}") from None

@@ -35,6 +35,7 @@ PAIRS = (
     (ALL, "v_cmp_eq_u32_e64 s[2:3], v0, v1", "global_load_dword v1, v2, s[2:3]", 5),
     (ALL, "s_mov_b32 s2, 0", "global_load_dword v1, v2, s[2:3]", 0),
     (ALL, "v_mov_b32_e32 v1, 0", "v_mov_b32_dpp v2, v1 row_shr:1 row_mask:0xf bank_mask:0xf", 2),
+    (ALL, "v_mov_b32_e32 v2, 0", "v_mov_b32_dpp v2, v1 row_shr:1 row_mask:0xf bank_mask:0xf", 0),
     (ALL, "v_cmpx_eq_u32_e64 s[0:1], v8, v9",
      "v_mov_b32_dpp v2, v1 row_shr:1 row_mask:0xf bank_mask:0xf", 5),
     (ALL, "v_cmp_eq_u32_e32 vcc, v0, v1", "v_div_fmas_f32 v2, v3, v4, v5", 4),

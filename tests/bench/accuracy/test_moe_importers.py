@@ -84,6 +84,18 @@ def test_candidate_kernels_are_alternatives_with_tiles() -> None:
     assert first.op != second.op
 
 
+def test_assembly_kernels_are_named_like_functions() -> None:
+    kernel = "_ZN5aiter48fmoe_stage1_bf16_pertokenFp8_g1u1_16x128_4tg_pf3E"
+    (case,) = cases(WINNER | CANDIDATE | {"stage": "stage1", "kernel": kernel, "block_m": 16})
+    assert case.op == FusedMoe(
+        *(64, 7168, 256, 256, 8, "fp8", "fp8", "token"),
+        part="gate-up",
+        block_m=16,
+        tile_n=128,
+        assembly=True,
+    )
+
+
 def test_scales_of_32_make_fp8_a_microscaled_format() -> None:
     micro = {"arch": "gfx950", "cu_count": 256.0, "quant": "per_1x32", "dtype_a": "fp8_e4m3fn"}
     both, narrow = (

@@ -71,6 +71,34 @@ def test_more_than_the_gpus_can_compute_is_refused() -> None:
     assert all(case.op for case in cases(**impossible, batch_or_concurrency=16.0))
 
 
+def test_the_series_of_a_run_that_is_too_fast_is_counted_apart() -> None:
+    """Its prompts were answered from a cache, whose share nobody states."""
+    row = {**ROW, "model": "Qwen3-32B", "gpu": "B200", "tp": 2.0, "isl": 15000.0, "osl": 500.0,
+           "framework": "trtllm", "mean_ttft": 719.0, "mean_tpot": 13.7}  # fmt: skip
+    frame = pd.DataFrame([{**row, "batch_or_concurrency": count} for count in (416.0, 16.0)])
+    found = list(Serving().cases(frame))
+    assert [case.op is None for case in found] == [True] * 3 + [False] * 3
+    assert [case.op.op_class for case in found if case.op] == [
+        "serving cached ttft",
+        "serving cached tpot",
+        "serving cached output",
+    ]
+    assert pickle.loads(pickle.dumps(found[3].op)) == found[3].op
+
+
+def test_a_throughput_that_a_table_computes_is_not_measured() -> None:
+    """100 requests at once over 10 ms a token is 10,000 tokens/s, without the time of prompts."""
+    row = {"disagg": "true", "precision": "mxfp4", "n_gpus": 16.0, "isl": 8192.0, "osl": 1024.0,
+           "mean_ttft": 2000.0, "batch_or_concurrency": 100.0}  # fmt: skip
+    derived = cases(**row, output_throughput=10000.0, output_throughput_per_gpu=1000.0, tp=8.0,
+                    model="DeepSeek-R1")  # fmt: skip
+    assert {case.op.metric: case.seconds for case in derived}["output"] == 1 / (8 * 1000)
+    without = cases(**row, output_throughput=10000.0, tp=8.0, model="DeepSeek-R1")
+    assert [case.op.metric for case in without] == ["ttft", "tpot"]
+    own = cases(**row, output_throughput=8300.0, tp=8.0, model="DeepSeek-R1")
+    assert {case.op.metric: case.seconds for case in own}["output"] == 1 / 8300
+
+
 def test_more_weights_than_memory_are_refused_with_their_series() -> None:
     """235 GB on one H200; the row with two GPUs is of the same table, engine and model."""
     row = {
@@ -88,7 +116,9 @@ def test_more_weights_than_memory_are_refused_with_their_series() -> None:
     assert all(case.op for case in (*several, *other))
     found = list(Serving().cases(pd.DataFrame(table)))
     assert [case.op is None for case in found] == [True] * 6 + [False] * 3
-    assert found[3].reason == ("other rows of its table, engine and model state what no GPU can do")
+    assert found[3].reason == (
+        "other rows of its series state more weights than their GPUs have room for"
+    )
 
 
 def test_steps_of_tensorrt_llm_have_room_for_one_prompt() -> None:

@@ -12,13 +12,13 @@ import triton.language as tl
 
 
 @triton.jit
-def signal(flag, value, SEM: tl.constexpr = "release", SCOPE: tl.constexpr = "sys"):
-    tl.atomic_xchg(flag, value, sem=SEM, scope=SCOPE)
+def signal(flag, value):
+    tl.atomic_xchg(flag, value, sem="release", scope="sys")
 
 
 @triton.jit
-def wait(flag, value, SEM: tl.constexpr = "acquire", SCOPE: tl.constexpr = "sys"):
-    while tl.atomic_add(flag, 0, sem=SEM, scope=SCOPE) < value:
+def wait(flag, value):
+    while tl.atomic_add(flag, 0, sem="acquire", scope="sys") < value:
         pass
 
 

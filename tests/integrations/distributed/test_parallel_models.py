@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -79,6 +80,35 @@ def test_a_step_of_training(divide: Any, world: int) -> None:
     with wavecast.device("gfx942", count=world) as node:
         _trained(node, divide, given)
         assert node.executed >= world, "collectives are launches"
+
+
+def test_every_rank_has_its_data_parallel_module() -> None:
+    """Dynamo asks for the module whose forward pass runs. Those of two ranks overlap and end in the
+    order they began."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    both, first_ended = threading.Barrier(2), threading.Event()
+    active: dict[int, Any] = {}
+
+    class Overlapping(torch.nn.Linear):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            both.wait(60)
+            active[dist.get_rank()] = DistributedDataParallel._get_active_ddp_module()
+            if dist.get_rank() == 1:
+                assert first_ended.wait(60)
+            return super().forward(input)
+
+    def rank(number: int) -> None:
+        dist.init_process_group("nccl")
+        model = DistributedDataParallel(Overlapping(2, 2).cuda())
+        model(torch.ones(1, 2).cuda())
+        first_ended.set()
+        assert active[number] is model
+        assert DistributedDataParallel._get_active_ddp_module() is None
+
+    with wavecast.device("gfx942", count=2) as node:
+        node.ranks(rank)
+    assert DistributedDataParallel._get_active_ddp_module() is None
 
 
 def test_redistributed_tensors() -> None:

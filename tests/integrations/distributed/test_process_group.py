@@ -179,6 +179,49 @@ def test_functional_collectives_and_their_gradients(node: Any) -> None:
     _ranks(node, rank)
 
 
+def test_products_over_ranks_are_those_of_functional_collectives(node: Any) -> None:
+    ops: Any = torch.ops.wavecast
+
+    def rank(number: int, world: int) -> None:
+        torch.manual_seed(number)
+        name = WHOLE().group_name
+        x, weight = torch.randn(2 * world, 24), torch.randn(40, 24)
+        found = []
+        for fused in (True, False):
+            a, b = (one.to("cuda").requires_grad_() for one in (x, weight))
+            if fused:
+                part = ops.matmul_reduce_scatter(a, b, name)
+                whole = ops.all_gather_matmul(part, b.T.contiguous(), name)
+            else:
+                part = functional.reduce_scatter_single_autograd(a @ b.T, "sum", 0, WHOLE())
+                whole = functional.all_gather_single_autograd(part, 0, WHOLE()) @ b
+            (whole * (number + 1)).sum().backward()
+            found.append([one.cpu() for one in (part.detach(), whole.detach(), a.grad, b.grad)])
+        for mine, theirs in zip(*found, strict=True):
+            assert torch.allclose(mine, theirs, 1e-4, 1e-3)
+        total = ops.matmul_all_reduce(x.to("cuda"), weight.to("cuda"), name)
+        plain = functional.all_reduce(x.to("cuda") @ weight.to("cuda").T, "sum", WHOLE())
+        assert torch.allclose(total.cpu(), (plain + 0).cpu(), 1e-5, 1e-5)
+
+    _ranks(node, rank)
+
+
+def test_shapes_of_products_over_ranks(node: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def rank(number: int, world: int) -> None:
+        del number
+        name = WHOLE().group_name
+        if world == WORLD:
+            with FakeTensorMode():
+                x, weight = torch.empty(4 * world, 24), torch.empty(40, 24)
+                ops: Any = torch.ops.wavecast
+                assert ops.matmul_reduce_scatter(x, weight, name).shape == (4, 40)
+                assert ops.all_gather_matmul(x, weight, name).shape == (4 * world * world, 40)
+
+    _ranks(node, rank)
+
+
 def test_groups_of_some_ranks() -> None:
     def rank(number: int, world: int) -> None:
         pairs = [dist.new_group([0, 2]), dist.new_group([1, 3])]

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from wavecast.cli.main import run as run_command
-from wavecast.compile import hip
+from wavecast.compile import hip, hip_program
 from wavecast.compile.toolchain import find
 from wavecast.errors import MissingTool
+from wavecast.integrations.hip_host.library import runtime_folder
 from wavecast.pipeline import hip_programs
 
 pytestmark = pytest.mark.hip
@@ -59,14 +60,94 @@ def test_code_of_other_compilers_is_read_from_the_program(
     assert (code, err) == (0, ""), out
 
 
-@pytest.mark.parametrize("name", ["hipcub", "thrust"])
-def test_parallel_algorithms_do_what_those_of_the_host_do(
-    program: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str
+@pytest.mark.parametrize(
+    ("name", "by_host"),
+    [
+        ("hipcub", ""),
+        ("thrust", ""),
+        ("libraries", "hipblas, hipfft, hiprand"),
+        ("solvers", "hipblas, hipsolver, hipsparse"),
+    ],
+)
+def test_libraries_do_what_loops_of_the_host_do(
+    program: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str, by_host: str
 ) -> None:
     made = tmp_path / name
     hip_programs.build(SOURCE.with_name(f"{name}.hip"), "gfx942", made)
     code, out, err = ran(made, capfd, "")
+    assert (code, out) == (0, "")
+    said = re.fullmatch(r"wavecast: \d+ calls of (.*) were computed by the host\n", err)
+    assert (said[1] if said else err) == by_host
+
+
+@pytest.mark.parametrize(
+    ("target", "flags"),
+    [
+        ("gfx942", ("-DMFMA",)),
+        ("gfx1201", ()),
+        pytest.param("gfx1100", (), marks=pytest.mark.thorough),
+    ],
+)
+def test_fragments_of_rocwmma_have_the_products_of_the_host(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, target: str, flags: tuple[str, ...]
+) -> None:
+    made = tmp_path / "rocwmma"
+    hip_programs.build(SOURCE.with_name("rocwmma.hip"), target, made, flags)
+    code, out, err = ran(made, capfd, "", "--arch", target)
     assert (code, out, err) == (0, "", "")
+
+
+def test_source_is_compiled_while_a_program_runs(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    made = tmp_path / "hiprtc"
+    hip_programs.build(SOURCE.with_name("hiprtc.hip"), "gfx942", made)
+    code, out, err = ran(made, capfd, "")
+    assert (code, err) == (0, "")
+    assert out == "15 15 3\nHIPRTC_ERROR_COMPILATION, the log has the line\n"
+
+
+def test_symbols_have_the_versions_that_programs_built_with_rocm_ask_for(program: Path) -> None:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.gnuversions import GNUVerDefSection, GNUVerSymSection
+    from elftools.elf.sections import SymbolTableSection
+
+    with (runtime_folder() / hip_program.SONAME).open("rb") as file:
+        elf = ELFFile(file)
+        defined = elf.get_section_by_name(".gnu.version_d")
+        indices = elf.get_section_by_name(".gnu.version")
+        symbols = elf.get_section_by_name(".dynsym")
+        assert isinstance(defined, GNUVerDefSection)
+        assert isinstance(indices, GNUVerSymSection)
+        assert isinstance(symbols, SymbolTableSection)
+        names = {one["vd_ndx"]: next(aux).name for one, aux in defined.iter_versions()}
+        versions = {
+            symbol.name: names.get(indices.get_symbol(at)["ndx"])
+            for at, symbol in enumerate(symbols.iter_symbols())
+            if symbol["st_shndx"] != "SHN_UNDEF"
+        }
+    expected = {
+        "hipMalloc": "hip_4.2",
+        "hipGraphLaunch": "hip_4.3",
+        "hipMallocAsync": "hip_5.1",
+        "hipGetDevicePropertiesR0600": "hip_6.0",
+        "hipTexObjectCreate": "hip_4.2",  # not supported, but there
+    }
+    assert {name: versions.get(name) for name in expected} == expected
+
+
+def test_a_library_call_beyond_an_allocation_is_one_line(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    made = tmp_path / "libraries"
+    hip_programs.build(SOURCE.with_name("libraries.hip"), "gfx942", made)
+    code, out, err = ran(made, capfd, "beyond")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(
+        r"wavecast: hipblas scal\.S: 20000 bytes from 0x\w+ are beyond the end of an allocation of "
+        r"4096 bytes\n",
+        err,
+    )
 
 
 def test_properties_are_those_of_the_gpu(program: Path, capfd: pytest.CaptureFixture[str]) -> None:

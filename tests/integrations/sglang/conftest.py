@@ -26,13 +26,18 @@ def sglang() -> Any:
 
 @pytest.fixture
 def engine(sglang: Any, tmp_path: Any) -> Iterator[Callable[..., Any]]:
-    """Makes a small model and an engine that has loaded it, which ends with the test."""
+    """Makes a small model, its linear layers or experts quantised if asked, and an engine that has
+    loaded it, which ends with the test."""
     from tests.integrations.vllm import models
 
     running = []
 
-    def make(name: str, **options: Any) -> tuple[Any, Any]:
+    def make(name: str, linear: str = "", experts: str = "", **options: Any) -> tuple[Any, Any]:
         reference = models.saved(name, tmp_path)
+        if linear:
+            models.quantise_linear(reference, tmp_path, linear)
+        if experts:
+            models.quantise_experts(reference, tmp_path, experts)
         given = {"context_length": 128, "max_running_requests": 4, "log_level": "error", **options}
         running.append(
             sglang.Engine(

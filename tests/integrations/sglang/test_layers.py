@@ -192,6 +192,82 @@ def test_attention_that_is_refused(changed: dict[str, Any], reason: str) -> None
         attention._refuse(RadixAttention(4, 32, 0.2, 2, 0), {"k_rope": torch.ones(1)})
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float8_e5m2])
+def test_latent_attention(dtype: torch.dtype) -> None:
+    """A sequence of which a part is in the cache already is extended, then one token is decoded:
+    whole heads and absorbed weights give the same as float32."""
+    from sglang.srt.layers.radix_attention import RadixAttention
+    from sglang.srt.model_executor.forward_batch_info import ForwardMode
+
+    from wavecast.integrations.sglang.mla import SglangLatentBackend
+
+    heads, nope, rope, latent, value, before, new = 2, 32, 64, 256, 48, 20, 5
+    cache = torch.randn(6 * 16, 1, latent + rope).to(dtype)
+    table = torch.zeros(2, 64, dtype=torch.int32)
+    table[1] = (torch.tensor([3, 1, 5, 2])[:, None] * 16 + torch.arange(16)).flatten()
+    pool = SimpleNamespace(get_key_buffer=lambda layer: cache, dtype=dtype)
+    sizes = {"kv_lora_rank": latent, "qk_nope_head_dim": nope, "qk_rope_head_dim": rope}
+    runner = SimpleNamespace(
+        page_size=16,
+        req_to_token_pool=SimpleNamespace(req_to_token=table),
+        token_to_kv_pool=pool,
+        use_mla_backend=True,
+        model_config=SimpleNamespace(**sizes),
+    )
+    backend = SglangLatentBackend(runner)
+    weight = (torch.randn(heads, nope + value, latent) / 16).to(torch.bfloat16)
+    whole = RadixAttention(heads, nope + rope, 0.1, heads, 0, v_head_dim=value)
+    absorbed = RadixAttention(heads, latent + rope, 0.1, 1, 0, v_head_dim=latent)
+    layer = SimpleNamespace(
+        rotary_emb=None,
+        attn_mha=whole,
+        kv_b_proj=lambda x: ((x.float() @ weight.float().flatten(0, 1).T).to(x.dtype), None),
+    )
+    for mode, rows, length in ((ForwardMode.EXTEND, new, 25), (ForwardMode.DECODE, 1, 26)):
+        slots = table[1, length - rows : length].long()
+        batch = SimpleNamespace(
+            forward_mode=mode,
+            req_pool_indices=torch.tensor([1]),
+            seq_lens=torch.tensor([length]),
+            extend_seq_lens=torch.tensor([rows]),
+            out_cache_loc=slots,
+        )
+        backend.init_forward_metadata(batch)
+        q = torch.randn(rows, heads, nope + rope, dtype=torch.bfloat16)
+        kv_a, k_pe = (torch.randn(rows, one, dtype=torch.bfloat16) for one in (latent, rope))
+        if mode == ForwardMode.EXTEND:
+            given = backend.prepare_prefill_qkv(
+                q=q, q_pe=q[..., nope:], kv_a=kv_a, k_pe=k_pe[:, None],
+                positions=torch.arange(before, length), layer=layer, forward_batch=batch,
+            )  # fmt: skip
+            found = backend.forward_extend(*given, whole, batch, save_kv_cache=False)
+        else:
+            compressed = torch.einsum(
+                "qhn,hnl->qhl", q[..., :nope].float(), weight[:, :nope].float()
+            )
+            query = torch.cat([compressed.to(q.dtype), q[..., nope:]], -1)
+            keys = torch.cat([kv_a, k_pe], -1)[:, None]
+            found = backend.forward_decode(query, keys, kv_a, absorbed, batch)
+            found = torch.einsum(
+                "qhl,hvl->qhv", found.view(rows, heads, latent).float(), weight[:, nope:].float()
+            ).flatten(1)
+        assert torch.equal(cache[slots, 0].float(), torch.cat([kv_a, k_pe], -1).to(dtype).float())
+        tokens = cache[table[1, :length].long(), 0].float()
+        expanded = torch.einsum("tl,hol->hto", tokens[:, :latent], weight.float())
+        keys = torch.cat([expanded[..., :nope], tokens[None, :, latent:].expand(heads, -1, -1)], -1)
+        logits = torch.einsum("qhd,htd->hqt", q.float(), keys) * 0.1
+        hidden = torch.arange(length) > torch.arange(length - rows, length)[:, None]
+        shares = logits.masked_fill(hidden, float("-inf")).softmax(-1)
+        close(found, (shares @ expanded[..., nope:]).transpose(0, 1).flatten(1), 0.03)
+    assert served() == {
+        ("MLAAttention", one) for one in ("mla_prefill", "mla_decode", "mla_cache_write")
+    }
+    with pytest.raises(NotImplementedError, match="absorbed weights"):
+        backend.forward_extend(q, q, q, whole, batch)
+    with pytest.raises(NotImplementedError, match="with sinks"):
+        backend.forward_decode(query, q, q, absorbed, batch, sinks=q)
+
+
 @pytest.mark.parametrize("scoring", ["softmax", "sigmoid"])
 def test_experts(scoring: str) -> None:
     """Chosen and multiplied."""
@@ -263,3 +339,41 @@ def test_sampler() -> None:
     given["sampling_seed"] = torch.zeros(3)
     with pytest.raises(NotImplementedError, match="seeds of requests"):
         sampler._sample_from_probs(probs, SimpleNamespace(**given), None, False)
+
+
+def test_weights_rounded_as_they_are_loaded() -> None:
+    """To fp8 with a scale per row; a static scale of activations; a bias."""
+    from wavecast.integrations.sglang.quantised import SglangFp8Config, SglangFp8Linear
+
+    method = SglangFp8Linear(SglangFp8Config())
+    layer = torch.nn.Linear(64, 48)
+    weight, x = layer.weight.detach().clone(), torch.randn(2, 5, 64, dtype=torch.bfloat16)
+    layer.input_scale = torch.nn.Parameter(x.abs().max().float() / 448, requires_grad=False)
+    method.process_weights_after_loading(layer)
+    assert layer.weight.dtype == torch.float8_e4m3fnuz
+    bias = layer.bias.detach().to(torch.bfloat16)
+    close(method.apply(layer, x, bias), x.float() @ weight.T + bias, 0.1)
+    layer.input_scale = None
+    close(method.apply(layer, x, bias), x.float() @ weight.T + bias, 0.1)
+    assert served() == {
+        ("Linear", one) for one in ("quantise_fp8_tensor", "quantise_fp8_token", "scaled_matmul")
+    }
+    with pytest.raises(NotImplementedError, match="quantised already"):
+        method.apply(layer, (x, layer.weight_scale))
+
+
+def test_fp8_that_is_refused() -> None:
+    """Other blocks, experts without codes, and scales that were not read."""
+    from wavecast.integrations.sglang import quantised
+
+    config = quantised.SglangFp8Config(True, weight_block_size=[64, 64])
+    with pytest.raises(NotImplementedError, match=r"scales by \[64, 64\]"):
+        quantised.SglangFp8Linear(config)
+    with pytest.raises(NotImplementedError, match="not of fp8 in the checkpoint"):
+        quantised.SglangFp8MoE(quantised.SglangFp8Config())
+    layer = torch.nn.Linear(128, 128)
+    layer.weight = torch.nn.Parameter(layer.weight.to(torch.float8_e4m3fn), requires_grad=False)
+    layer.weight_scale_inv = torch.nn.Parameter(torch.full((1, 1), -1.0), requires_grad=False)
+    method = quantised.SglangFp8Linear(quantised.SglangFp8Config(True, weight_block_size=[128] * 2))
+    with pytest.raises(ValueError, match="has not read"):
+        method.process_weights_after_loading(layer)

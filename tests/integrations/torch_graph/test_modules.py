@@ -155,6 +155,8 @@ print("a line of the script")
 def make():
     module = torch.nn.Linear(1 << 17, 1 << 17).to("cuda", torch.bfloat16)
     return module, torch.randn(8, 1 << 17, device="cuda", dtype=torch.bfloat16)
+def moved():
+    return torch.nn.Linear(1 << 17, 1 << 17).cuda(), torch.randn(8, 1 << 17).cuda()
 def number():
     return 3
 def broken():
@@ -162,11 +164,14 @@ def broken():
 """
 
 
-def test_a_script_makes_a_module_that_no_memory_has_room_for(tmp_path, capsys) -> None:
+@pytest.mark.parametrize(("factory", "element"), [("make", 2), ("moved", 4)])
+def test_a_script_makes_a_module_that_no_memory_has_room_for(
+    tmp_path, capsys, factory: str, element: int
+) -> None:
     path = tmp_path / "net.py"
     path.write_text(SCRIPT)
-    graph = script_graph(path, "make")
-    assert graph.parameter_bytes == 2 * ((1 << 34) + (1 << 17))
+    graph = script_graph(path, factory)
+    assert graph.parameter_bytes == element * ((1 << 34) + (1 << 17))
     assert capsys.readouterr().out == ""
 
 
@@ -174,7 +179,7 @@ def test_a_script_makes_a_module_that_no_memory_has_room_for(tmp_path, capsys) -
     ("factory", "error", "message"),
     [
         ("number", UsageError, "returns a int"),
-        ("broken", CaptureError, r"ValueError: no such layer \(net.py:10\)"),
+        ("broken", CaptureError, r"ValueError: no such layer \(net.py:12\)"),
         ("mke", UnknownName, "nearest known: make"),
     ],
 )

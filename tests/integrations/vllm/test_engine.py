@@ -10,8 +10,12 @@ import pytest
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 PROMPTS = [[1, 5, 9, 44, 100, 7], [3] * 20, list(range(40, 75))]
+AGAIN = [PROMPTS[2] + [9, 8], PROMPTS[2], [17] * 9]
+"""After `PROMPTS`: the first two have a prefix in the cache."""
 NOISE = 2.0
 """Of two logits each may be off by as much as those of transformers in bfloat16."""
+MEAN = 0.1
+"""Of the same differences, on average: most tokens are the reference's."""
 
 
 def generated(vllm: Any, llm: Any, prompts: Sequence[Sequence[int]], **options: Any) -> list[Any]:
@@ -33,7 +37,7 @@ def check(reference: Any, prompts: Sequence[Sequence[int]], outputs: Any) -> Non
     ]
     assert len(found) == 5 * len(prompts)
     assert max(found) <= NOISE
-    assert sum(gap == 0 for gap in found) >= 0.8 * len(found)
+    assert sum(found) <= MEAN * len(found)
 
 
 def served() -> dict[tuple[str, str], int]:
@@ -64,9 +68,8 @@ def test_llama(vllm: Any, engine: Callable[..., Any]) -> None:
     llm, reference = engine("llama")
     check(reference, PROMPTS, generated(vllm, llm, PROMPTS))
     assert set(served()) == DENSE | GATED | ATTENTION
-    again = [PROMPTS[2] + [9, 8], PROMPTS[2], [17] * 9]
-    outputs = generated(vllm, llm, again)
-    check(reference, again, outputs)
+    outputs = generated(vllm, llm, AGAIN)
+    check(reference, AGAIN, outputs)
     assert [bool(one.num_cached_tokens) for one in outputs] == [True, True, False]
 
     options = {"temperature": 0.8, "top_k": 20, "top_p": 0.9, "seed": 3}
@@ -105,10 +108,13 @@ def test_cache_of_8_bits(vllm: Any, engine: Callable[..., Any], name: str, dtype
 
 
 def test_mixture_of_experts(vllm: Any, engine: Callable[..., Any]) -> None:
-    """Qwen3-MoE: routed by softmax."""
+    """Qwen3-MoE: routed by softmax. Then prefixes that are in the cache already."""
     llm, reference = engine("qwen3_moe")
     check(reference, PROMPTS, generated(vllm, llm, PROMPTS))
     assert set(served()) == DENSE | ATTENTION | EXPERTS
+    outputs = generated(vllm, llm, AGAIN)
+    check(reference, AGAIN, outputs)
+    assert [bool(one.num_cached_tokens) for one in outputs] == [True, True, False]
 
 
 def test_latent_attention(vllm: Any, engine: Callable[..., Any]) -> None:

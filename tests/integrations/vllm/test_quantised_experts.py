@@ -1,4 +1,4 @@
-"""Experts with weights of fp8 and mxfp4: through the engine, and what is refused."""
+"""Experts with quantised weights: through the engine, and what is refused."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ FORMATS = {
     "fp8": ("moe_experts_fp8", 16 * NOISE),
     "fp8_block": ("moe_experts_fp8", 16 * NOISE),
     "mxfp4": ("moe_experts", NOISE),
+    # a step of int8 is 1/127 of the largest of a row, one of bfloat16 1/256 of the value
+    "int8": ("moe_experts_int8", 8 * NOISE),
+    "int4": ("moe_experts_w4a16", NOISE),
+    "int4_zeros": ("moe_experts_w4a16", NOISE),
 }
 
 
@@ -45,18 +49,21 @@ def test_checkpoints_of_quantised_experts(
     assert ("Linear", "matmul") in calls
 
 
-def test_scales_of_gate_and_up_become_one(vllm: Any) -> None:
-    """Codes of the smaller scale are rounded to the larger; squares at the edge are counted."""
-    from wavecast.integrations.vllm.quantised_experts import _by_square
+def test_experts_rounded_as_they_are_loaded(vllm: Any, engine: Callable[..., Any]) -> None:
+    """To int8, from a checkpoint in bfloat16."""
+    from tests.integrations.vllm.models import gaps
 
-    weight = torch.randn(2, 260, 130).mul(50).to(torch.float8_e4m3fn)
-    scale = torch.tensor([[1.0, 0.5], [2.0, 2.0]])
-    codes, squares = _by_square(weight, scale)
-    assert squares.tolist() == [[[1.0] * 2] * 3, [[2.0] * 2] * 3]
-    values = codes.float() * squares[:, :1, :1]
-    expected = weight.float() * scale.repeat_interleave(130, dim=1)[..., None]
-    torch.testing.assert_close(values, expected, rtol=2**-4, atol=2**-9)
-    assert torch.equal(codes[1], weight[1])
+    llm, reference = engine("qwen3_moe_128", quantization="experts_int8")
+    outputs = generated(vllm, llm, PROMPTS)
+    found = [
+        gap
+        for prompt, output in zip(PROMPTS, outputs, strict=True)
+        for gap in gaps(reference, prompt, output.outputs[0].token_ids)
+    ]
+    assert max(found) <= 8 * NOISE
+    assert {"moe_experts_int8", "moe_route"} == {
+        name for layer, name in served() if layer == "FusedMoE"
+    }
 
 
 @pytest.mark.parametrize(
@@ -69,3 +76,20 @@ def test_what_the_operator_lacks_is_refused(vllm: Any, block: Any, bias: bool, s
     layer = SimpleNamespace(moe_config=SimpleNamespace(has_bias=bias))
     with pytest.raises(NotImplementedError, match=says):
         WavecastFp8MoE(SimpleNamespace(weight_block_size=block), layer)
+
+
+@pytest.mark.parametrize(
+    ("weights", "says"),
+    [
+        ({"num_bits": 8, "group_size": 128}, "experts of 8 bits in groups of 128"),
+        ({"num_bits": 4, "group_size": None}, "experts of 4 bits in groups of None"),
+    ],
+)
+def test_other_integers_are_refused(vllm: Any, weights: dict[str, Any], says: str) -> None:
+    from wavecast.integrations.vllm.integer_experts import WavecastInt4MoE, WavecastInt8MoE
+
+    with pytest.raises(NotImplementedError, match=says):
+        WavecastInt4MoE(SimpleNamespace(**weights), SimpleNamespace())
+    tensor = SimpleNamespace(strategy="tensor")
+    with pytest.raises(NotImplementedError, match="without a scale per channel"):
+        WavecastInt8MoE(tensor, SimpleNamespace(symmetric=True), SimpleNamespace())

@@ -38,8 +38,9 @@ def _units(device: Device) -> int:
 
 
 def _memory(device: Device, size: int) -> bool:
-    value = device.get("mem_size")
-    return bool(value) and abs(float(value or 0) * 1e9 - size) <= _TOLERANCE * size
+    if device.get("mem_size") is None:
+        return False
+    return abs(device.facts.integer("mem_size", "B") - size) <= _TOLERANCE * size
 
 
 __all__ = ["chips"]

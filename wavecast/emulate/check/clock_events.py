@@ -25,7 +25,10 @@ from wavecast.emulate.check.clocks import (
     COLUMNS,
     KEY,
     KEY_READ,
-    KEY_VERSION,
+    KEY_SLOTS,
+    KEY_VERSIONS,
+    LANES,
+    LOADED,
     OBSERVE,
     OBSERVED,
     RELEASE,
@@ -33,13 +36,10 @@ from wavecast.emulate.check.clocks import (
     UPDATE,
     WRITE_BACK,
     WRITTEN,
-    Clock,
     Observation,
-    Observed,
-    Release,
+    PolledDwords,
     ResidentClock,
     WriteBack,
-    join,
 )
 from wavecast.emulate.check.counters import (
     DONE,
@@ -53,6 +53,13 @@ from wavecast.emulate.check.counters import (
     streams,
 )
 from wavecast.emulate.check.release_memory import ReleaseMemory
+from wavecast.emulate.check.vector_clock import (
+    Clock,
+    Observed,
+    Release,
+    joined,
+    joined_observed,
+)
 from wavecast.emulate.lower import state
 from wavecast.isa.targets import isa_target
 
@@ -102,8 +109,8 @@ class ClockEvents:
         elif event == WRITE_BACK:
             self._write_back(thread, system=self._is_system(instruction))
         else:
-            table = (ctypes.c_uint64 * 64).from_address(addresses)
-            dwords = {table[lane] & ~3 for lane in range(64) if lanes >> lane & 1}
+            numbers, found = _addresses(addresses, lanes)
+            dwords = tuple(dict.fromkeys(found.tolist()))
             if event in (RELEASE, UPDATE):
                 release = self._release(thread, instruction, number)
                 for address in dwords:
@@ -114,21 +121,28 @@ class ClockEvents:
                 thread.words[KEY + int(thread.context[state.WAVE])] = 0
             if event == OBSERVE:
                 self._observe(thread, dwords, instruction, number)
-                self._keep(thread, dwords)
+                self._keep(thread, dwords, numbers, found, lanes)
 
-    def _keep(self, thread: ResidentClock, dwords: set[int]) -> None:
-        """Let the wave at hand poll a dword."""
+    def _keep(
+        self,
+        thread: ResidentClock,
+        dwords: tuple[int, ...],
+        numbers: np.ndarray,
+        addresses: np.ndarray,
+        lanes: int,
+    ) -> None:
+        """Let the wave at hand poll dwords of one range: those at the addresses of some lanes."""
         wave = int(thread.context[state.WAVE])
         thread.words[KEY + wave] = thread.words[KEY_READ + wave] = 0
-        if len(dwords) != 1:
+        lowest, highest = self.memory.slot(min(dwords)), self.memory.slot(max(dwords))
+        if lowest is None or highest is None or lowest[0] is not highest[0]:
             return
-        (address,) = dwords
-        slot = self.memory.slot(address)
-        if slot is not None:
-            versions, index = slot
-            thread.words[KEY + wave] = versions.ctypes.data + 4 * index
-            thread.words[KEY_VERSION + wave] = int(versions[index])
-            thread.group.key[wave] = address
+        versions, first = lowest
+        indices = ((addresses - np.uint64(min(dwords))) >> np.uint64(2)).astype(np.int64) + first
+        thread.group.key[wave] = PolledDwords(dwords, numbers, versions, indices)
+        thread.words[KEY_SLOTS + wave * LANES + numbers] = versions.ctypes.data + 4 * indices
+        thread.words[KEY_VERSIONS + wave * LANES + numbers] = versions[indices]
+        thread.words[KEY + wave] = lanes
 
     def catch_up(self, thread: ResidentClock) -> None:
         """Take account of polls and barriers since the last event or query."""
@@ -140,28 +154,35 @@ class ClockEvents:
         wave = int(thread.context[state.WAVE])
         number = int(thread.words[KEY_READ + wave])
         if number and int(thread.words[KEY + wave]):
-            address = thread.group.key[wave]
+            key = thread.group.key[wave]
+            dwords = key.dwords
             pending = thread.group.pending.setdefault(wave, {})
-            before = pending.get(address)
-            system = self._is_system(thread.group.observed[address])
-            released = self._released(address, system) if before is None else before.released
+            before = pending.get(dwords)
+            system = self._is_system(thread.group.observed[dwords[0]])
+            released = self._released(dwords, system) if before is None else before.released
             phase = int(thread.context[state.PHASE])
-            pending[address] = Observation(phase, number, released, system)
-            self._keep(thread, {address})
+            pending[dwords] = Observation(phase, number, released, system)
+            thread.words[KEY_READ + wave] = 0
+            at = KEY_VERSIONS + wave * LANES + key.lanes
+            thread.words[at] = key.versions[key.indices]
 
     def _sweep(self, thread: ResidentClock) -> None:
         """A barrier has been passed: what the waves knew before it, all know."""
         group, phase = thread.group, int(thread.context[state.PHASE])
-        for wave, (when, clock) in list(group.fresh.items()):
-            if when < phase:
-                group.shared = join(group.shared, clock)
-                del group.fresh[wave]
-        for pending in group.pending.values():
-            for address, observation in list(pending.items()):
-                if observation.phase < phase:
-                    group.seen = group.seen.joined(self._observed(address, observation))
-                    group.before.add(address)
-                    del pending[address]
+        if phase > group.swept:
+            group.swept = phase
+            fresh = {wave: one for wave, one in group.fresh.items() if one[0] >= phase}
+            if len(fresh) < len(group.fresh):
+                old = (clock for when, clock in group.fresh.values() if when < phase)
+                group.shared, group.fresh = joined((group.shared, *old)), fresh
+            found = [group.seen]
+            for pending in group.pending.values():
+                for dwords in [at for at, one in pending.items() if one.phase < phase]:
+                    found += self._observed(dwords, pending.pop(dwords))
+                    group.before.update(dwords)
+            group.seen = joined_observed(found)
+        if not group.write_backs:
+            return
         for entry in list(group.write_backs):
             if self._done(thread, entry.wave, entry.phase == phase) >= entry.number:
                 group.written.add(entry)
@@ -188,35 +209,31 @@ class ClockEvents:
         """What the wave at hand has acquired."""
         group, wave = thread.group, int(thread.context[state.WAVE])
         fresh = group.fresh.get(wave)
-        return group.shared if fresh is None else join(group.shared, fresh[1])
+        return group.shared if fresh is None else joined((fresh[1], group.shared))
 
     def observable(self, thread: ResidentClock) -> Observed:
         """What the wave at hand has observed and waited for, and what others had before the last
         barrier."""
         group, wave = thread.group, int(thread.context[state.WAVE])
-        found = group.seen
+        found = [group.seen]
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
-        for address, observation in group.pending.get(wave, {}).items():
+        for dwords, observation in group.pending.get(wave, {}).items():
             if observation.number <= done:
-                found = found.joined(self._observed(address, observation))
-        return found
+                found += self._observed(dwords, observation)
+        return joined_observed(found)
 
-    def _observed(self, address: int, observation: Observation) -> Observed:
+    def _observed(
+        self, dwords: tuple[int, ...], observation: Observation
+    ) -> tuple[Observed, Observed]:
         """What a load may have read: events come before their loads, so that another host thread
         may have released in between."""
-        return observation.released.joined(self._released(address, observation.system))
+        return observation.released, self._released(dwords, observation.system)
 
-    def _released(self, address: int, system: bool) -> Observed:
-        """The releases of a dword that no plain store has ended, as a load of agent or `system`
+    def _released(self, dwords: tuple[int, ...], system: bool) -> Observed:
+        """The releases of dwords that no plain store has ended, as a load of agent or `system`
         scope observes them."""
-        slot = self.memory.slot(address)
-        if slot is None or not slot[0][slot[1]]:
-            return _UNOBSERVED
-        sequence, gpu = self.memory.sequences[address], self.launch.gpu
-        near = sequence.joined(gpu, system=False)
-        if not self.launch.number or not system:
-            return Observed(near, near)
-        return Observed(near, sequence.joined(gpu, system=True))
+        system = system and bool(self.launch.number)
+        return self.memory.observed(dwords, self.launch.gpu, system=system)
 
     def _is_system(self, instruction: int) -> bool:
         return instruction in self.launch.system
@@ -224,18 +241,16 @@ class ClockEvents:
     def _acquire(self, thread: ResidentClock, *, system: bool) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
         known, observed = self.known(thread), self.observable(thread)
-        clock = join(known, observed.near)
-        if system:
-            clock = join(clock, observed.far)
+        clock = joined((known, observed.near, *((observed.far,) if system else ())))
         if self._learned(group.number, known, clock):
             thread.words[CLEAN + wave] = 0
         group.fresh[wave] = int(thread.context[state.PHASE]), clock
         done = int(thread.progress[DONE + wave * STREAMS + LOAD])
         pending = group.pending.get(wave, {})
-        behind = {at for at, observation in pending.items() if observation.number <= done}
-        group.acquired |= group.before | behind
-        if system:
-            group.acquired_far |= group.before | behind
+        behind = [at for dwords, one in pending.items() if one.number <= done for at in dwords]
+        for acquired in (group.acquired, *((group.acquired_far,) if system else ())):
+            acquired.update(behind)
+            acquired |= group.before
         outstanding = any(observation.number > done for observation in pending.values())
         others = any(found for author, found in group.pending.items() if author != wave)
         narrow = self.launch.number and not system
@@ -247,29 +262,27 @@ class ClockEvents:
         A wave that polls by atomic operations acquires its own ones."""
         if clock is known:
             return False
-        own = {group, -self.launch.number} if self.launch.number else {group}
-        return any(rows is not known.get(key) for key, rows in clock.items() if key not in own)
+        mine = known.releases
+        return any(
+            author[0] != group and mine.get(author) is not release
+            for author, release in clock.releases.items()
+        )
 
     def _observe(
-        self, thread: ResidentClock, dwords: set[int], instruction: int, number: int
+        self, thread: ResidentClock, dwords: tuple[int, ...], instruction: int, number: int
     ) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
         phase = int(thread.context[state.PHASE])
         pending = group.pending.setdefault(wave, {})
         system = self._is_system(instruction)
-        for address in dwords:
-            self.memory.sequence(address)
-            pending[address] = Observation(phase, number, self._released(address, system), system)
-            group.observed[address] = instruction
+        pending[dwords] = Observation(phase, number, self._released(dwords, system), system)
+        group.observed.update(dict.fromkeys(dwords, instruction))
         thread.words[OBSERVED] += np.uint64(1)
 
     def _write_back(self, thread: ResidentClock, *, system: bool) -> None:
         wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
         stream = self.store_stream
-        covered = np.array(
-            [self._visible(thread, other, stream + ORDERED) for other in range(self.waves)],
-            np.uint32,
-        )
+        covered = self._visible_of_all(thread, stream + ORDERED)
         issued = int(thread.progress[ISSUED + wave * STREAMS + stream])
         covered[wave] = issued
         thread.group.write_backs.append(WriteBack(phase, wave, issued, covered, system))
@@ -278,22 +291,17 @@ class ClockEvents:
         """What the wave at hand releases: its own accesses that are done, and those of others that
         a barrier has ordered before."""
         group, wave = thread.group, int(thread.context[state.WAVE])
-        rows = np.zeros((self.waves, COLUMNS), np.uint32)
-        issued = np.zeros((self.waves, 2), np.uint32)
         store = self.store_stream
-        for other in range(self.waves):
-            at = other * STREAMS
-            issued[other] = (
-                thread.progress[ISSUED + at + LOAD],
-                thread.progress[ISSUED + at + store],
-            )
-            if other == wave:
-                loads = int(thread.progress[DONE + at + LOAD])
-                stores = int(thread.progress[DONE + at + store])
-            else:
-                loads = self._visible(thread, other, LOAD + ORDERED)
-                stores = self._visible(thread, other, store + ORDERED)
-            rows[other] = loads, stores, stores
+        mine, words = wave * STREAMS, thread.progress
+        issued = words[ISSUED:].reshape(-1, STREAMS)[: self.waves, [LOAD, store]].astype(np.uint32)
+        rows = np.empty((self.waves, COLUMNS), np.uint32)
+        rows[:, LOADED] = self._visible_of_all(thread, LOAD + ORDERED)
+        rows[:, STORED] = self._visible_of_all(thread, store + ORDERED)
+        rows[wave, LOADED], rows[wave, STORED] = (
+            words[DONE + mine + LOAD],
+            words[DONE + mine + store],
+        )
+        rows[:, WRITTEN] = rows[:, STORED]
         far = rows if not self.launch.number else self._far(thread, rows)
         if self.writes_back:
             written = group.written.covered(wave, self.waves)
@@ -306,16 +314,25 @@ class ClockEvents:
     def _far(self, thread: ResidentClock, rows: np.ndarray) -> np.ndarray:
         """What of `rows` other GPUs get: of other waves what these have waited for, as a barrier
         may not wait for stores on their way to other GPUs."""
-        group, wave, store = thread.group, int(thread.context[state.WAVE]), self.store_stream
-        far = rows.copy()
-        for other in range(self.waves):
-            if other != wave:
-                stores = self._visible(thread, other, store)
-                far[other] = self._visible(thread, other, LOAD), stores, stores
+        group, wave = thread.group, int(thread.context[state.WAVE])
+        far = np.empty_like(rows)
+        far[:, LOADED] = self._visible_of_all(thread, LOAD)
+        far[:, STORED] = self._visible_of_all(thread, self.store_stream)
+        far[wave] = rows[wave]
+        far[:, WRITTEN] = far[:, STORED]
         if self.writes_back_far:
             written = group.written_far.covered(wave, self.waves)
             far[:, WRITTEN] = np.minimum(written, far[:, STORED])
         return far
+
+    def _visible_of_all(self, thread: ResidentClock, stream: int) -> np.ndarray:
+        """`_visible` of all waves: uint32[waves]."""
+        phase = int(thread.context[state.PHASE])
+        first = (phase & 1) * _VISIBLE + stream
+        words = thread.progress[first : first + self.waves * STREAMS : STREAMS]
+        ended = words >> np.uint64(32)
+        whole = (ended != 0) & (ended != phase + 1)
+        return np.where(whole, _EVERYTHING, words & np.uint64(_NUMBERS)).astype(np.uint32)
 
     def _store(self, address: int, release: Release, *, update: bool) -> None:
         found = self.memory.slot(address)
@@ -331,6 +348,13 @@ class ClockEvents:
         self.memory.renew(versions, index)
 
 
-_UNOBSERVED: Final = Observed()
+def _addresses(addresses: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the lanes of a mask (int64), and the dwords (uint64) at which each of them is,
+    of the addresses of all lanes at `addresses`."""
+    table = np.ctypeslib.as_array((ctypes.c_uint64 * 64).from_address(addresses))
+    mask = np.frombuffer(lanes.to_bytes(8, "little"), np.uint8)
+    numbers = np.flatnonzero(np.unpackbits(mask, bitorder="little"))
+    return numbers, table[numbers] & np.uint64(~3 & (1 << 64) - 1)
+
 
 __all__ = ["ClockEvents", "ClockLaunch"]

@@ -7,7 +7,7 @@ Callers have the launch's lock (`launch_clocks.py`).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -15,21 +15,24 @@ from wavecast.emulate.check.atomicity import ATOMIC, Atomicity
 from wavecast.emulate.check.clock_events import ClockEvents
 from wavecast.emulate.check.clocks import (
     BEHIND,
+    COLUMNS,
     LOADED,
     ROWS,
     ROWS_OF,
     SLOTS,
     STORED,
-    Clock,
-    Release,
     ResidentClock,
     WorkgroupClock,
     column,
 )
-from wavecast.emulate.check.counters import STORE
+from wavecast.emulate.check.counters import STORE, WAVES
 from wavecast.emulate.check.lacks import Lack, Unordered
-from wavecast.emulate.check.records import MemoryRecord
+from wavecast.emulate.check.records import MANY, MemoryRecord
+from wavecast.emulate.check.vector_clock import Clock, Release
 from wavecast.emulate.lower import state
+
+_EVERYTHING: Final = np.full((WAVES, COLUMNS), 0xFFFFFFFF, np.uint32)
+"""Rows that all numbers have reached."""
 
 
 class LaunchHistory(Protocol):
@@ -62,17 +65,23 @@ class ClockQueries:
         self.events.catch_up(thread)
         known = self.events.known(thread)
         foreign = self.history is not None and record.launch != self.events.launch.number
-        if foreign and self._behind(thread, known, record, stored):
+        if foreign and self._ended(thread, known, record):
             return 0
         if record.group is None and not foreign:
             return int(not known)
-        if record.group is not None and _reaches(known, record, stored):
-            self._keep(thread, record, known[record.group])
+        if record.group is not None:
+            rows = known.rows(record.group)
+            if rows is not None and _reaches(rows, record, stored):
+                self._keep(thread, record, rows, shared=known is thread.group.shared)
+                return 0
+        if foreign and self._behind(thread, known, record, stored):
             return 0
         # atomic accesses of one dword are in one order without an acquire
         coherent = mine in ATOMIC if loads else record.atomicity in ATOMIC
-        if coherent and _reaches(self.events.observable(thread).far, record, stored):
-            return 0
+        if coherent and record.group is not None:
+            rows = self.events.observable(thread).far.rows(record.group)
+            if rows is not None and _reaches(rows, record, stored):
+                return 0
         if self._synchronised(thread.group, record, address & ~3, coherent=coherent):
             return 0
         key = instruction, record.instruction, record.launch
@@ -80,32 +89,50 @@ class ClockQueries:
             self.unordered[key] = self._explain(thread, record, stored)
         return 1
 
+    def _ended(self, thread: ResidentClock, known: Clock, record: MemoryRecord) -> bool:
+        """Whether the launch of a record ended before the wave at hand continues."""
+        history, launch = self.history, self.events.launch.number
+        assert history is not None
+        if not history.ended(launch, known, record.launch):
+            return False
+        for wave in self._waves(thread, shared=known is thread.group.shared):
+            thread.words[BEHIND + wave * SLOTS + record.launch % SLOTS] = record.launch
+        return True
+
     def _behind(
         self, thread: ResidentClock, known: Clock, record: MemoryRecord, stored: bool
     ) -> bool:
-        """Whether the launch of a record ended before, or another launch that the wave at hand is
-        behind knew the record's workgroup."""
+        """Whether another launch that the wave at hand is behind knew the record's workgroup."""
         history, launch = self.history, self.events.launch.number
         assert history is not None
-        if history.ended(launch, known, record.launch):
-            wave = int(thread.context[state.WAVE])
-            thread.words[BEHIND + wave * SLOTS + record.launch % SLOTS] = record.launch
-            return True
         rows = history.rows(launch, known, record)
-        if record.group is None:
-            return rows is not None
-        if rows is None or rows[record.wave, column(record, stored=stored)] < record.number:
+        if rows is None:
             return False
-        self._keep(thread, record, rows)
+        if record.group is None:
+            rows = _EVERYTHING
+        elif not _reaches(rows, record, stored):
+            return False
+        self._keep(thread, record, rows, shared=known is thread.group.shared)
         return True
 
-    def _keep(self, thread: ResidentClock, record: MemoryRecord, rows: np.ndarray) -> None:
-        """Let native code see the rows of a record's workgroup."""
-        assert record.group is not None
-        at = int(thread.context[state.WAVE]) * SLOTS + record.launch % SLOTS
-        thread.group.kept[at] = rows
-        thread.words[ROWS_OF + at] = record.group + 1
-        thread.words[ROWS + at] = rows.ctypes.data
+    def _keep(
+        self, thread: ResidentClock, record: MemoryRecord, rows: np.ndarray, *, shared: bool
+    ) -> None:
+        """Let native code see the rows of a record's workgroup, for all waves that know no more
+        than what is `shared`."""
+        group = MANY if record.group is None else record.group + 1
+        for wave in self._waves(thread, shared=shared):
+            at = wave * SLOTS + record.launch % SLOTS
+            thread.group.kept[at] = rows
+            thread.words[ROWS_OF + at] = group
+            thread.words[ROWS + at] = rows.ctypes.data
+
+    def _waves(self, thread: ResidentClock, *, shared: bool) -> list[int]:
+        """The wave at hand, or all that know no more than what is `shared`."""
+        if not shared:
+            return [int(thread.context[state.WAVE])]
+        fresh = thread.group.fresh
+        return [wave for wave in range(self.events.waves) if wave not in fresh]
 
     def _synchronised(
         self, group: WorkgroupClock, record: MemoryRecord, address: int, *, coherent: bool
@@ -146,9 +173,8 @@ class ClockQueries:
         return best
 
 
-def _reaches(clock: Clock, record: MemoryRecord, stored: bool) -> bool:
-    rows = clock.get(record.group) if record.group is not None else None
-    return rows is not None and rows[record.wave, column(record, stored=stored)] >= record.number
+def _reaches(rows: np.ndarray, record: MemoryRecord, stored: bool) -> bool:
+    return rows[record.wave, column(record, stored=stored)] >= record.number
 
 
 def _lack(release: Release, record: MemoryRecord, stored: bool, gpu: int) -> Lack:

@@ -10,6 +10,7 @@ stream; `r` releases; `w` observes; `z` updates nothing with a zero; `clocks.ACR
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import Any
 
 from wavecast.emulate.check import clocks, log
@@ -32,7 +33,7 @@ from wavecast.emulate.check.records import (
 from wavecast.emulate.check.shadow import Watched, together
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.addresses import Resolved, range_of
-from wavecast.emulate.lower.values import I64, PTR, element, load
+from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 
 SCALAR = "scalar"
 """Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
@@ -87,6 +88,12 @@ class GlobalAccess:
         builder = self.out.builder
         row = builder.mul(index, I64(TABLE_WORDS))
         return element(builder, self.shadows, builder.add(row, I64(which)), I64)
+
+    def only_loads(self, lane: Any) -> Any:
+        """Whether a lane's atomic operation adds zero, where that is neutral (i1)."""
+        out, builder = self.out, self.out.builder
+        words = [load(builder, out.slot(out.rows, n, lane), I32) for n in range(out.access.dwords)]
+        return builder.icmp_unsigned("==", reduce(builder.or_, words), I32(0))
 
     def tracked(self) -> Any:
         """Whether releases of the first lane's range are kept (i1)."""

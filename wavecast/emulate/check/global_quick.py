@@ -1,4 +1,5 @@
-"""Records of whole dwords of global memory that no access conflicts with.
+"""Records of whole dwords of global memory that no access conflicts with. With several GPUs records
+stay, so those that happened before count as none: most lanes of a wave find the same record.
 
 Reads and stores records only in the range of the access's first lane. Emits no findings: what it
 does not record, `global_races.py` compares and records.
@@ -16,11 +17,14 @@ from wavecast.emulate.check.records import (
     BYTES,
     GROUP,
     LAUNCH,
+    LOADER,
     MANY,
+    NUMBER,
     PEERS,
     READ_NUMBERS,
     READS,
     RELEASES,
+    WAVE,
     WRITE_NUMBERS,
     WRITES,
 )
@@ -32,7 +36,11 @@ class QuickRecords:
 
     def __init__(self, access: GlobalAccess) -> None:
         self.access, self.out = access, access.out
-        self.done = access.out.room(I1)
+        out = access.out
+        self.done, self.every, self.found, self.before = (out.room(I1) for _ in range(4))
+        self.approved = out.array(I64, zeroed=True, length=2 * (2 + access.peers))
+        """By kind of record (stored, loaded, loaded by each peer) the two words of the last one
+        that happened before."""
 
     def record(self, address: Any) -> Any:
         """Record whole dwords that nobody has stored to (and, for a store, nobody has loaded);
@@ -70,7 +78,7 @@ class QuickRecords:
         ]
         written, read = (builder.load(slots[n], align=8, typ=kind) for n in (WRITES, READS))
         if self.access.across:
-            good = self._behind(slots, first, kind)
+            good = self._behind(slots, first, written, read)
         else:
             touched = builder.or_(written, read) if self.access.watched.stores else written
             good = builder.icmp_unsigned("==", self._any(touched), I64(0))
@@ -78,6 +86,8 @@ class QuickRecords:
             good = builder.and_(good, builder.not_(self.access.tracked()))
         loader = self.access.watched.site if self.access.watched.loads else I64(0)
         number = splat(builder, self.access.numbers(loader), count)
+        if self.access.across and self.access.watched.stores:
+            number = builder.or_(number, self._loaders(read, slots[READ_NUMBERS]))
         with builder.if_then(good, likely=True):
             builder.store(I1(1), self.done)
             if self.access.watched.stores:
@@ -89,36 +99,105 @@ class QuickRecords:
                 builder.store(self._loads(read, numbers), slots[READS], align=8)
                 builder.store(number, slots[READ_NUMBERS], align=8)
 
-    def _behind(self, slots: list[Any], first: Any, kind: Any) -> Any:
-        """Whether launches that ended before have stored these dwords and, for a store, loaded them
-        on any GPU (i1)."""
-        builder = self.out.builder
-        good = self._ended(slots[WRITE_NUMBERS], kind)
+    def _behind(self, slots: list[Any], first: Any, written: Any, read: Any) -> Any:
+        """Whether what has stored these dwords and, for a store, what has loaded them on any GPU
+        happened before (i1)."""
+        builder, kind = self.out.builder, written.type
+        numbers = builder.load(slots[WRITE_NUMBERS], align=8, typ=kind)
+        good = self._ordered(0, written, numbers, stored=True)
         if not self.access.watched.stores:
             return good
-        good = builder.and_(good, self._ended(slots[READ_NUMBERS], kind))
-        with builder.goto_entry_block():
-            every = builder.alloca(I1)
-        builder.store(good, every)
+        numbers = builder.load(slots[READ_NUMBERS], align=8, typ=kind)
+        good = builder.and_(good, self._ordered(1, read, numbers, stored=False))
+        builder.store(good, self.every)
         if self.access.peers:
             peers = builder.inttoptr(self.out.get(self.access.arrays[PEERS], I64), PTR)
             with self.out.counted(self.access.peers) as peer:
-                index = builder.add(builder.shl(peer, I64(1)), I64(1))
-                numbers = load(builder, element(builder, peers, index, I64), PTR, 8)
-                ended = self._ended(element(builder, numbers, first, I64), kind)
-                builder.store(builder.and_(self.out.get(every, I1), ended), every)
-        return self.out.get(every, I1)
+                arrays = element(builder, peers, builder.shl(peer, I64(1)), I64)
+                who, number = (
+                    builder.load(
+                        element(builder, load(builder, at, PTR, 8), first, I64), align=8, typ=kind
+                    )
+                    for at in (arrays, element(builder, arrays, 1, I64))
+                )
+                approved = builder.add(peer, I64(2))
+                ordered = self._ordered(approved, who, number, stored=False)
+                builder.store(builder.and_(self.out.get(self.every, I1), ordered), self.every)
+        return self.out.get(self.every, I1)
 
-    def _ended(self, numbers: Any, kind: Any) -> Any:
+    def _ordered(self, which: Any, who: Any, numbers: Any, *, stored: bool) -> Any:
+        """Whether the records of some dwords are all the same, and happened before, or are of one
+        launch that ended before (i1). Keeps the answer for the next lane."""
+        builder, count = self.out.builder, who.type.count
+        one = builder.extract_element(who, I32(0))
+        number = builder.extract_element(numbers, I32(0))
+        apart = builder.or_(
+            builder.xor(who, splat(builder, one, count)),
+            builder.xor(numbers, splat(builder, number, count)),
+        )
+        same = builder.icmp_unsigned("==", self._any(apart), I64(0))
+        found = self.found
+        with builder.if_else(same, likely=True) as (alike, different):
+            with alike:
+                at = builder.shl(which, I64(1)) if not isinstance(which, int) else I64(2 * which)
+                kept_who = element(builder, self.approved, at, I64)
+                kept_number = element(builder, kept_who, 1, I64)
+                again = self.access.watched.all_of(
+                    builder.icmp_unsigned("==", load(builder, kept_who, I64, 8), one),
+                    builder.icmp_unsigned("==", load(builder, kept_number, I64, 8), number),
+                )
+                builder.store(again, found)
+                with builder.if_then(builder.not_(again), likely=False):
+                    ordered = self._happened_before(one, number, stored=stored)
+                    builder.store(ordered, found)
+                    with builder.if_then(ordered):
+                        builder.store(one, kept_who, align=8)
+                        builder.store(number, kept_number, align=8)
+            with different:
+                builder.store(self._ended(numbers), found)
+        return self.out.get(found, I1)
+
+    def _happened_before(self, who: Any, number: Any, *, stored: bool) -> Any:
+        """Whether a record is none, or happened before, which native code may not know (i1)."""
+        builder, access = self.out.builder, self.access
+        watched = access.watched
+        builder.store(I1(1), self.before)
+        with builder.if_then(builder.icmp_unsigned("!=", who, I64(0))):
+            mine = builder.and_(
+                builder.icmp_unsigned("==", WAVE.of(builder, who), access.wave),
+                builder.icmp_unsigned("!=", NUMBER.of(builder, number), watched.memory_number),
+            )
+            within = builder.or_(mine, order.barrier_orders(watched, who, number))
+            own = builder.icmp_unsigned("==", GROUP.of(builder, who), access.me)
+            found = builder.or_(
+                order.behind(watched, LAUNCH.of(builder, number)), builder.and_(own, within)
+            )
+            found = builder.or_(found, order.known(watched, who, number, stored=stored))
+            builder.store(found, self.before)
+        return self.out.get(self.before, I1)
+
+    def _ended(self, numbers: Any) -> Any:
         """Whether the records with these second words are of one launch that ended before (i1)."""
         builder = self.out.builder
-        found = builder.load(numbers, align=8, typ=kind)
-        launch = LAUNCH.of(builder, builder.extract_element(found, I32(0)))
-        same = builder.xor(
-            found, splat(builder, builder.extract_element(found, I32(0)), kind.count)
-        )
-        alike = builder.icmp_unsigned("==", LAUNCH.of(builder, self._any(same)), I64(0))
+        first = builder.extract_element(numbers, I32(0))
+        apart = builder.xor(numbers, splat(builder, first, numbers.type.count))
+        alike = builder.icmp_unsigned("==", LAUNCH.of(builder, self._any(apart)), I64(0))
+        launch = LAUNCH.of(builder, first)
         return builder.and_(alike, order.behind(self.access.watched, launch))
+
+    def _loaders(self, read: Any, numbers: Any) -> Any:
+        """The sites by which this workgroup has loaded dwords that it stores to."""
+        builder, count = self.out.builder, read.type.count
+
+        def every(value: int) -> Any:
+            return ir.Constant(read.type, [value] * count)
+
+        group = builder.and_(read, every(GROUP.mask))
+        own = builder.icmp_unsigned("==", group, splat(builder, self.access.me, count))
+        found = builder.load(numbers, align=8, typ=read.type)
+        return builder.select(
+            own, builder.and_(found, every(LOADER.mask << LOADER.first)), every(0)
+        )
 
     def _any(self, value: Any) -> Any:
         """All words of a vector or'ed, i64."""

@@ -105,7 +105,7 @@ class GlobalRaces:
         )
         self._peers(lane, dword_address, arrays[PEERS], dword, (bytes_, changes, mine))
         if ZERO in watched.traits:  # a poll does not replace the record of what it reads
-            with builder.if_else(self._only_loads(lane)) as (loads, stores):
+            with builder.if_else(self.access.only_loads(lane)) as (loads, stores):
                 with loads:
                     every = self._with_lanes(read, read_number, bytes_)
                     self._read(slots, (read, read_number), every, bytes_, I64(Atomicity.AGENT))
@@ -156,13 +156,8 @@ class GlobalRaces:
         watched, builder = self.access.watched, self.out.builder
         if ZERO not in watched.traits:
             return self.access.atomicity
-        return builder.select(self._only_loads(lane), I64(Atomicity.AGENT), self.access.atomicity)
-
-    def _only_loads(self, lane: Any) -> Any:
-        """Whether a lane adds zero (i1)."""
-        builder = self.out.builder
-        value = load(builder, self.out.slot(self.out.rows, 0, lane), I32)
-        return builder.icmp_unsigned("==", value, I32(0))
+        loads = self.access.only_loads(lane)
+        return builder.select(loads, I64(Atomicity.AGENT), self.access.atomicity)
 
     def _written(
         self,

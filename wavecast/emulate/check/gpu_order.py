@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.check.clocks import Clock, join
 from wavecast.emulate.check.gpu_memory import GpuMemory, LinkTraffic
 from wavecast.emulate.check.lacks import RaceSide
 from wavecast.emulate.check.records import MOST_GROUPS, MOST_LAUNCHES, MemoryRecord
@@ -28,6 +28,7 @@ from wavecast.emulate.check.stream_order import (
     RunningWork,
     StreamOrder,
 )
+from wavecast.emulate.check.vector_clock import Clock, Rows, all_rows, joined_rows
 from wavecast.emulate.errors import Unsupported
 
 _NO_LAUNCHES: Final = np.zeros(0, np.uint8)
@@ -90,15 +91,14 @@ class GpuOrder:
             self._running.add(number)
             return made
 
-    def end(self, launch: CheckedLaunch, gained: Clock) -> None:
+    def end(self, launch: CheckedLaunch, gained: Sequence[Clock]) -> None:
         """A launch has ended: what its workgroups have acquired happens before what is behind."""
         with self.lock:
             self._running.discard(launch.number)
             launch.known = _NO_LAUNCHES
-            after = Before({}, {key: rows for key, rows in gained.items() if key >= 0})
-            for key in gained:
-                if key < 0:
-                    after = after.joined(self._launches[-key].before)
+            after = Before({}, all_rows(gained))
+            for number in frozenset().union(*(clock.launches for clock in gained)):
+                after = after.joined(self._launches[number].before)
             partial = {
                 group: rows
                 for group, rows in after.partial.items()
@@ -118,14 +118,14 @@ class GpuOrder:
         it, that such a wave knows from the starts it is behind; also from its clock for several."""
         clocks = [one.before.partial for one in self._behind(launch, clock)]
         if record.group is not None:
-            total: Clock = {}
+            total: Rows = {}
             for found in clocks:
                 if record.group in found:
-                    total = join(total, {record.group: found[record.group]})
+                    total = joined_rows(total, {record.group: found[record.group]})
             return total.get(record.group)
         known = self._launches[record.launch]
         end = known.first + math.prod(known.launch.grid)
-        for found in (clock, *clocks):
+        for found in (clock.all_rows(), *clocks):
             for group, rows in found.items():
                 if known.first <= group < end:
                     return rows
@@ -145,8 +145,7 @@ class GpuOrder:
         return self._ended_by(before, self._launches[number])
 
     def _behind(self, launch: int, clock: Clock) -> list[CheckedLaunch]:
-        starts = [-key for key in clock if key < 0]
-        return [self._launches[number] for number in (launch, *starts)]
+        return [self._launches[number] for number in (launch, *clock.launches)]
 
     @staticmethod
     def _ended_by(before: Before, launch: CheckedLaunch) -> bool:

@@ -18,10 +18,11 @@ from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
 from wavecast.emulate.check.clock_events import ClockEvents, ClockLaunch
 from wavecast.emulate.check.clock_queries import ClockQueries, LaunchHistory
-from wavecast.emulate.check.clocks import CLOCK_WORDS, Clock, ResidentClock, WorkgroupClock, join
+from wavecast.emulate.check.clocks import CLOCK_WORDS, ResidentClock, WorkgroupClock
 from wavecast.emulate.check.lacks import Unordered
 from wavecast.emulate.check.records import MemoryRecord
 from wavecast.emulate.check.release_memory import ReleaseMemory
+from wavecast.emulate.check.vector_clock import Clock
 from wavecast.emulate.lower import state
 
 _EVENT = ctypes.CFUNCTYPE(
@@ -51,7 +52,7 @@ class Clocks:
         self._events = ClockEvents(target, waves, memory, self._launch)
         self._queries = ClockQueries(self._events, history)
         self._threads: dict[int, ResidentClock] = {}
-        self._gained: Clock = {}
+        self._gained: list[Clock] = []
         self._lock = threading.Lock() if lock is None else lock
         self._event_callback = _EVENT(self._event)
         self._query_callback = _QUERY(self._query)
@@ -92,12 +93,12 @@ class Clocks:
             self.error = self.error or error
             return 0
 
-    def acquired(self) -> Clock:
-        """What the workgroups of the launch have acquired, once it has ended."""
+    def acquired(self) -> list[Clock]:
+        """What each workgroup of the launch has acquired, once it has ended."""
         with self._lock:
             for thread in self._threads.values():
                 self._events.catch_up(thread)
-                self._gained = join(self._gained, thread.group.total)
+                self._gained.append(thread.group.total)
             return self._gained
 
     def _thread(self, context: int) -> ResidentClock:
@@ -105,7 +106,7 @@ class Clocks:
         number = int(thread.context[state.WORKGROUP]) + self._launch.first
         if thread.group.number != number:
             if self._launch.number:
-                self._gained = join(self._gained, thread.group.total)
+                self._gained.append(thread.group.total)
             thread.group = WorkgroupClock(number)
         return thread
 

@@ -10,6 +10,7 @@ from llvmlite import ir
 from wavecast.emulate.check import (
     clocks,
     global_access,
+    global_releases,
     lds_order,
     lds_records,
     log,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 _MOVES = {"load", "store", "tolds"}
 _ZERO_IS_NEUTRAL = {"add", "sub", "or", "xor"}
 """Atomic operations that only load where their operand is 0."""
+
+
+_POLLED_ANEW = global_releases.POLLED_ANEW, global_releases.polled_anew
 
 
 def _comparing(program: Program) -> bool:
@@ -196,22 +200,10 @@ class MemoryChecks(Observer):
                 self._tell(emitter, instruction, clocks.ACQUIRE)
 
     def _polled_anew(self, emitter: WaveEmitter, words: Any) -> Any:
-        """Whether the dword that this wave polls has new releases (i1)."""
-        builder = emitter.builder
-
-        def word(first: int) -> Any:
-            at = builder.add(self.counters.wave, I64(first))
-            return load(builder, element(builder, words, at, I64), I64, 8)
-
-        number, key = word(clocks.KEY_READ), word(clocks.KEY)
-        # without a key any valid address does
-        reads = builder.and_(
-            builder.icmp_unsigned("!=", number, I64(0)), builder.icmp_unsigned("!=", key, I64(0))
-        )
-        slot = builder.select(reads, key, builder.ptrtoint(words, I64))
-        version = builder.zext(load(builder, builder.inttoptr(slot, PTR), I32), I64)
-        changed = builder.icmp_unsigned("!=", version, word(clocks.KEY_VERSION))
-        return builder.and_(reads, changed)
+        """Whether dwords that this wave polls have new releases (i1)."""
+        function = runtime.outline(emitter.module, "check.polled_anew", *_POLLED_ANEW)
+        found = emitter.builder.call(function, [words, self.counters.wave])
+        return emitter.builder.icmp_unsigned("!=", found, I64(0))
 
     def _tell(self, emitter: WaveEmitter, instruction: Instruction, event: int) -> None:
         builder = emitter.builder

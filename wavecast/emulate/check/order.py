@@ -104,12 +104,12 @@ def _slot(watched: Watched, launch: Any) -> Any:
     return builder.add(first, builder.and_(launch, I64(clocks.SLOTS - 1)))
 
 
-def known(watched: Watched, who: Any, number: Any) -> Any:
-    """Whether the rows that this wave keeps order a record of a store (i1). Asks no query, which
-    would be between a poll and its event."""
+def known(watched: Watched, who: Any, number: Any, *, stored: bool = True) -> Any:
+    """Whether the rows that this wave keeps order a record, of a store if `stored` (i1). Asks no
+    query, which would be between a poll and its event."""
     if clocks.ORDERS not in watched.traits:
         return I1(0)
-    return watched.out.get(_kept(watched, who, number, stored=True), I1)
+    return watched.out.get(_kept(watched, who, number, stored=stored), I1)
 
 
 def _kept(watched: Watched, who: Any, number: Any, *, stored: bool) -> Any:

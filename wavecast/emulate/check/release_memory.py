@@ -3,11 +3,33 @@ of a node."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from wavecast.emulate.check.clocks import ReleaseSequence
+from wavecast.emulate.check.vector_clock import (
+    NOT_OBSERVED,
+    Observed,
+    ReleaseSequence,
+    joined_observed,
+    observed_of,
+)
+
+_KEPT: Final = 1 << 12
+"""Sets of dwords of which the last observation is kept."""
+
+
+@dataclass(slots=True)
+class _ObservedDwords:
+    """What was last observed of some dwords of one range: their `versions` then."""
+
+    words: np.ndarray
+    indices: np.ndarray
+    versions: bytes = b""
+    observed: Observed = NOT_OBSERVED
 
 
 class ReleaseMemory:
@@ -17,34 +39,71 @@ class ReleaseMemory:
     def __init__(self, tracked: Iterable[tuple[int, int, np.ndarray]]) -> None:
         self.sequences: dict[int, ReleaseSequence] = {}
         self._tracked = {first: (end, versions) for first, end, versions in tracked}
+        self._firsts = sorted(self._tracked)
         self._version = 0
+        self._observed: dict[tuple[tuple[int, ...], int, bool], _ObservedDwords] = {}
 
     def track(self, first: int, end: int, versions: np.ndarray) -> None:
         """Keep the releases of a further range."""
         self._tracked[first] = end, versions
+        self._firsts = sorted(self._tracked)
 
     def forget(self, first: int, end: int) -> None:
         """A range has been freed."""
         if self._tracked.pop(first, None) is not None:
+            self._firsts = sorted(self._tracked)
+            self._observed.clear()
             for address in [at for at in self.sequences if first <= at < end]:
                 del self.sequences[address]
 
     def clear(self) -> None:
         """Forget all releases."""
         self.sequences.clear()
+        self._observed.clear()
         for _, versions in self._tracked.values():
             versions[:] = 0
 
     def sequence(self, address: int) -> ReleaseSequence:
         """The release sequence of a dword, empty where nothing has been released."""
-        return self.sequences.setdefault(address, ReleaseSequence())
+        known = self.sequences.get(address)
+        if known is None:
+            known = self.sequences[address] = ReleaseSequence()
+        return known
+
+    def observed(self, dwords: tuple[int, ...], gpu: int, *, system: bool) -> Observed:
+        """What a load of agent or `system` scope by a GPU observes of some dwords: the releases
+        that no plain store has ended."""
+        known = self._observed.get((dwords, gpu, system))
+        if known is None:
+            slots = [self.slot(address) for address in dwords]
+            words = [None if slot is None else slot[0] for slot in slots]
+            if words[0] is None or any(found is not words[0] for found in words):
+                alone = dwords if len(dwords) > 1 else ()
+                return joined_observed(self.observed((at,), gpu, system=system) for at in alone)
+            if len(self._observed) >= _KEPT:
+                self._observed.clear()
+            indices = np.array([slot[1] for slot in slots if slot is not None])
+            known = self._observed[dwords, gpu, system] = _ObservedDwords(words[0], indices)
+        versions = known.words[known.indices]
+        found = versions.tobytes()
+        if found != known.versions:
+            known.versions = found
+            sequences = [
+                self.sequences[at]
+                for at, version in zip(dwords, versions.tolist(), strict=True)
+                if version
+            ]
+            known.observed = observed_of(sequences, gpu, system=system)
+        return known.observed
 
     def slot(self, address: int) -> tuple[np.ndarray, int] | None:
         """Where native code sees that a dword has releases."""
-        for first, (end, versions) in self._tracked.items():
-            if first <= address < end:
-                return versions, (address - first) // 4
-        return None
+        at = bisect_right(self._firsts, address) - 1
+        if at < 0:
+            return None
+        first = self._firsts[at]
+        end, versions = self._tracked[first]
+        return (versions, (address - first) // 4) if address < end else None
 
     def renew(self, versions: np.ndarray, index: int) -> None:
         """Let native code see that a dword has new releases."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from wavecast.emulate.check.clocks import Clock, join
+from wavecast.emulate.check.vector_clock import Rows, joined_rows
 
 _KEPT: Final = 1 << 12
 """Positions of a queue whose order is kept. An older marker orders what the oldest one does."""
@@ -41,10 +41,10 @@ class QueueMarker(Protocol):
 @dataclass(frozen=True, slots=True)
 class Before:
     """What has happened before: by queue how much of its work has ended, and rows of workgroups of
-    other launches (`clocks.py`)."""
+    other launches (`vector_clock.py`)."""
 
     ended: Mapping[int, int] = field(default_factory=dict)
-    partial: Clock = field(default_factory=dict)
+    partial: Rows = field(default_factory=dict)
 
     def joined(self, other: Before) -> Before:
         """What has happened before by either."""
@@ -55,7 +55,7 @@ class Before:
         ended = dict(self.ended)
         for queue, count in other.ended.items():
             ended[queue] = max(count, ended.get(queue, 0))
-        return Before(ended, join(self.partial, other.partial))
+        return Before(ended, joined_rows(self.partial, other.partial))
 
 
 NOTHING: Final = Before()

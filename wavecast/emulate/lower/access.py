@@ -105,9 +105,9 @@ class Outlined:
             self.builder.store(value, slot)
         return slot
 
-    def array(self, kind: ir.Type, *, zeroed: bool = False) -> Any:
-        """Memory for one value of every lane, as an untyped pointer."""
-        room = ir.ArrayType(kind, self.lanes)
+    def array(self, kind: ir.Type, *, zeroed: bool = False, length: int = 0) -> Any:
+        """Memory for `length` values, one per lane unless given, as an untyped pointer."""
+        room = ir.ArrayType(kind, length or self.lanes)
         slot = self.room(room, ir.Constant(room, None) if zeroed else None)
         return self.builder.inttoptr(self.builder.ptrtoint(slot, I64), PTR)
 

@@ -14,11 +14,13 @@ from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.values import I8, I16, I32, I64, element, load
 
 _BLOCK = 16
-"""Lanes that exchange elements in a transposing load."""
+"""Lanes that exchange elements in a transposing load of CDNA 4."""
+_GROUP = 8
+"""Lanes that do so on gfx12, where each has as many elements."""
 
 
 def build_exchange(out: Outlined) -> None:
-    """`exchange` moves dwords to where lanes ask; `transpose` elements of blocks of 16 lanes."""
+    """`exchange` moves dwords to where lanes ask, `transpose` elements of blocks of lanes."""
     if out.access.action == "transpose":
         _transpose(out)
     else:
@@ -64,15 +66,49 @@ def _exchange(out: Outlined) -> None:
 
 
 def _transpose(out: Outlined) -> None:
-    """Lane n of 16 gets column n of the rows of 16 elements that the 16 lanes loaded in order.
+    """Of blocks of 16 lanes, lane n gets column n of the rows of 16 elements that they loaded in
+    order; of groups of 8, that of the groups' 8x8 elements (`_grouped`).
 
     With e elements per lane, row r lies in lanes r * 16 / e and following. Elements of 16 and 8
     bits are shuffled as vectors; smaller ones (16 per lane) are cut out one after another.
     """
-    if out.access.detail in ("b16", "b8"):
-        _shuffled(out, int(out.access.detail[1:]))
+    lanes, bits = map(int, out.access.detail.split("b"))
+    if lanes == _GROUP:
+        _grouped(out, bits)
+    elif bits in (16, 8):
+        _shuffled(out, bits)
     else:
-        _cut(out, int(out.access.detail[1:]))
+        _cut(out, bits)
+
+
+def _grouped(out: Outlined, bits: int) -> None:
+    """Element r of lane d is element d mod 8 of another lane of its group.
+
+    Of elements of 16 bits the groups are eight lanes in order, and it is lane r of them; of 8 bits
+    they are twice four lanes that are eight apart: r[1:0], d[3] and r[2] are the lower bits of
+    the lane's number. Source: "gfx12-transposing-loads".
+    """
+    builder, per_dword = out.builder, 32 // bits
+    mask = I32((1 << bits) - 1)
+    with out.counted(out.lanes) as lane:
+        column = builder.and_(lane, I64(_GROUP - 1))
+        dword = builder.udiv(column, I64(per_dword))
+        shift = builder.mul(builder.urem(column, I64(per_dword)), I64(bits))
+        amount = builder.trunc(shift, I32)
+        base = builder.and_(lane, I64(-_GROUP & (1 << 64) - 1))
+        if bits == 8:
+            half = builder.and_(builder.lshr(lane, I64(1)), I64(4))
+            base = builder.or_(builder.and_(lane, I64(-2 * _GROUP & (1 << 64) - 1)), half)
+        for first in range(0, _GROUP, per_dword):
+            total: Any = I32(0)
+            for number in range(first, first + per_dword):
+                item = number if bits == 16 else number & 3 | (number & 4) << 1
+                source = builder.or_(base, I64(item))
+                word = builder.add(builder.mul(dword, I64(out.lanes)), source)
+                value = load(builder, element(builder, out.rows, word, I32), I32)
+                value = builder.and_(builder.lshr(value, amount), mask)
+                total = builder.or_(total, builder.shl(value, I32(bits * (number - first))))
+            builder.store(total, out.slot(out.result, first // per_dword, lane))
 
 
 def _shuffled(out: Outlined, bits: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -175,23 +176,33 @@ def _write(emitter: WaveEmitter, operand: Operand, value: Any) -> None:
 
 
 def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
-    """A load, then an exchange of elements within blocks of 16 lanes."""
+    """A load, then an exchange of elements between lanes."""
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    if not emitter.input.capabilities.lds_transpose_lanes:
-        raise Unsupported("transposing loads of this target")
-    builder, lanes, dwords = emitter.builder, emitter.layout.lanes, memory.bytes // 4
     target = lds_target(emitter, decoded, instruction_offset(decoded))
+    access = MemoryAccess("load", "local", emitter.layout.lanes, memory.bytes)
+
+    def fetch(rows: Any) -> None:
+        call(emitter, instruction, access, target, rows=rows)
+
+    transposed(emitter, instruction, fetch)
+
+
+def transposed(
+    emitter: WaveEmitter, instruction: Instruction, fetch: Callable[[Any], None]
+) -> None:
+    """Exchange the elements of what `fetch` loads into rows, and write them to the destination.
+    Raises Unsupported for a layout that is not documented."""
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    known, bits = emitter.input.capabilities, decoded.opcode.memory_form.transpose
+    if bits not in known.transposed_bits:
+        raise Unsupported(f"transposing loads of {bits}-bit elements on this target")
+    builder, lanes, dwords = emitter.builder, emitter.layout.lanes, memory.bytes // 4
     loaded, moved = local_rows(emitter, dwords), local_rows(emitter, dwords)
-    call(
-        emitter,
-        instruction,
-        MemoryAccess("load", "local", lanes, memory.bytes),
-        target,
-        rows=loaded,
-    )
-    bits = decoded.opcode.memory_form.transpose
-    exchange = MemoryAccess("transpose", "lanes", lanes, memory.bytes, f"b{bits}")
+    fetch(loaded)
+    detail = f"{known.transpose_lanes}b{bits}"
+    exchange = MemoryAccess("transpose", "lanes", lanes, memory.bytes, detail)
     _exchange(emitter, exchange, loaded, moved, constant_row(emitter, 0))
     kind = ir.VectorType(I32, lanes)
     mask = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
@@ -242,4 +253,4 @@ def _swizzle(emitter: WaveEmitter, decoded: Decoded) -> None:
     _write(emitter, decoded.operands[0], value)
 
 
-__all__ = ["lower"]
+__all__ = ["lower", "transposed"]

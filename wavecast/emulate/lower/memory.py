@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import lds, scalar_memory
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
-from wavecast.emulate.lower.access_targets import access_target
+from wavecast.emulate.lower.access_targets import access_target, instruction_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.sites import (
     atomic_operation,
@@ -13,11 +15,12 @@ from wavecast.emulate.lower.sites import (
     data_operands,
     data_rows,
     first_row,
+    local_rows,
     shape_letters,
 )
 from wavecast.emulate.lower.values import I32, I64, PTR
 from wavecast.isa.instruction import Instruction
-from wavecast.isa.opcode import MemoryKind, Space
+from wavecast.isa.opcode import MemoryKind, OperandKind, Space
 from wavecast.isa.opcode import OperandAccess as Use
 
 _MODIFIERS = frozenset(
@@ -58,11 +61,13 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
     if memory.space is Space.LDS or memory.kind is MemoryKind.PERMUTE:
         lds.lower(emitter, instruction)
     elif form.transpose:
-        raise Unsupported("transposing loads from global memory")
+        _transpose(emitter, instruction)
     elif memory.kind in (MemoryKind.LOAD, MemoryKind.STORE):
         _move(emitter, instruction)
     elif memory.kind is MemoryKind.ATOMIC:
         _atomic(emitter, instruction)
+    elif _by_lane(instruction):
+        _asynchronous(emitter, instruction)
     elif memory.kind is MemoryKind.LOAD_TO_LDS:
         _to_lds(emitter, instruction)
     else:
@@ -97,6 +102,18 @@ def _move(emitter: WaveEmitter, instruction: Instruction) -> None:
     _each_target(emitter, instruction, emit)
 
 
+def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
+    memory = instruction.memory
+    assert memory is not None
+    target = access_target(emitter, instruction)
+    access = MemoryAccess("load", target.mode, emitter.layout.lanes, memory.bytes)
+
+    def fetch(rows: Any) -> None:
+        call(emitter, instruction, access, target, rows=rows)
+
+    lds.transposed(emitter, instruction, fetch)
+
+
 def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
@@ -120,6 +137,34 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
         call(emitter, instruction, access, target, rows=rows, other=other, result=result)
 
     _each_target(emitter, instruction, emit)
+
+
+def _by_lane(instruction: Instruction) -> bool:
+    """Whether a copy between memory and LDS has an LDS address per lane (gfx1250). Copies for the
+    workgroups of a cluster, which M0 chooses, do not count."""
+    decoded = instruction.decoded
+    assert decoded.memory is not None
+    copies = decoded.memory.kind in (MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS)
+    addressed = any(role.kind is OperandKind.VECTOR for role in decoded.roles)
+    return copies and addressed and "m0" not in decoded.opcode.implicit_reads
+
+
+def _asynchronous(emitter: WaveEmitter, instruction: Instruction) -> None:
+    """A copy at once; the instruction's offset applies to both addresses.
+
+    Source: LLVM, "AMDGPU DMA Operations", GFX1250.
+    """
+    memory, decoded = instruction.memory, instruction.decoded
+    assert memory is not None
+    lanes = emitter.layout.lanes
+    rows = local_rows(emitter, max(1, memory.bytes // 4))
+    offset = I64(instruction_offset(decoded) & (1 << 64) - 1)
+    address = data_rows(emitter, data_operands(decoded)[0][0])
+    near, far = AccessTarget("local", address, offset=offset), access_target(emitter, instruction)
+    order = (far, near) if memory.kind is MemoryKind.LOAD_TO_LDS else (near, far)
+    for action, target in zip(("load", "store"), order, strict=True):
+        access = MemoryAccess(action, target.mode, lanes, memory.bytes, "n")
+        call(emitter, instruction, access, target, rows=rows)
 
 
 def _to_lds(emitter: WaveEmitter, instruction: Instruction) -> None:

@@ -88,6 +88,10 @@ def scalar_operand(emitter: Emitter, operand: Operand, role: OperandRole, bits: 
         first = operand.bits.bit_length() - operand.bits.bit_count()
         if operand.text in ("scc", "src_scc"):
             return emitter.builder.zext(emitter.special("scc", 1), ir.IntType(bits))
+        if role.type == "f32x2" and emitter.input.capabilities.packed_scalar_twice:
+            one = emitter.builder.zext(emitter.scalar_bits(first, 1), ir.IntType(64))
+            high = emitter.builder.shl(one, ir.Constant(ir.IntType(64), 32))
+            return emitter.builder.or_(one, high)
         value = emitter.scalar_bits(first, operand.bits.bit_count())
         width = value.type.width
         if width > bits:

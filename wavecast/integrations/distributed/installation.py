@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 
 from wavecast.errors import UsageError
-from wavecast.integrations.distributed import spawning
+from wavecast.integrations.distributed import operators, spawning
 from wavecast.integrations.distributed.process_group import NAME, EmulatedGroup
 from wavecast.integrations.distributed.randomness import RankRandom
 from wavecast.integrations.distributed.ranks import RankThreads
@@ -89,9 +91,11 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
         patches.attribute(owner, "is_nccl_available", lambda: True)
     patches.attribute(torch._C, "_get_accelerator", lambda *_: torch.device("cuda"))
     _separate_meshes(patches, device_mesh.DeviceMesh)
+    _separate_data_parallel(patches, ranks)
     gpus.followed.append(ranks.follow)
     RankRandom(ranks).install(patches, gpus)
     spawning.install(patches, gpus, ranks)
+    operators.install()
     return ranks
 
 
@@ -159,6 +163,32 @@ def _separate_meshes(patches: Patches, mesh: Any) -> None:
         self._thread_id = threading.get_ident()
 
     patches.attribute(mesh, "__init__", with_thread)
+
+
+def _separate_data_parallel(patches: Patches, ranks: RankThreads) -> None:
+    """Let each rank have the `DistributedDataParallel` module whose forward pass it runs. PyTorch
+    has one for the process: ranks would compile for another's module, and the last of two that
+    overlap would leave the first's behind."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    not_compiled: Any = vars(torch)["_disable_dynamo"](recursive=False)
+
+    @contextlib.contextmanager
+    @not_compiled  # as PyTorch's
+    def inside_forward(self: Any) -> Iterator[None]:
+        state = ranks.current
+        before, state.data_parallel = state.data_parallel, self
+        try:
+            yield
+        finally:
+            state.data_parallel = before
+
+    for name, value in (
+        ("_inside_ddp_forward", inside_forward),
+        ("_get_active_ddp_module", staticmethod(lambda: ranks.current.data_parallel)),
+        ("_active_ddp_module", None),  # `replicate` sets it
+    ):
+        patches.attribute(DistributedDataParallel, name, value)
 
 
 __all__ = ["install"]

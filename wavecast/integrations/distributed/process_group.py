@@ -245,6 +245,19 @@ class EmulatedGroup(dist.ProcessGroup):
         del tensors, tag
         raise UsageError("recv: the sender must be named", hint="give src=")
 
+    def fused(self, call: Callable[[RankGroup], Tensor]) -> Tensor:
+        """What `call` gives for this rank of the group, behind the current stream and waited for.
+        Raises UsageError in a group of one rank."""
+        found: list[Tensor] = []
+
+        def run(group: RankGroup | None) -> None:
+            if group is None:
+                raise UsageError("a product over ranks needs two ranks or more")
+            found.append(call(group))
+
+        self._launched(run, found).wait()
+        return found[0]
+
     @property
     def _gpu(self) -> int:
         return self._ranks[self._own]

@@ -20,12 +20,13 @@ _ADDRESS: Final = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 @dataclass(eq=False, slots=True)
 class RankState:
-    """What a rank has for itself: its `variables` by name, encoded as those of the process, and
-    what `torch.distributed` knows (`world`), and the state of PyTorch's generator (`random`), which
-    a call of it is `drawing` from."""
+    """What a rank has for itself: its `variables` by name, encoded as those of the process, what
+    `torch.distributed` knows (`world`), the module whose forward pass it runs (`data_parallel`),
+    and the state of PyTorch's generator (`random`), which a call of it is `drawing` from."""
 
     variables: dict[bytes, bytes] = field(default_factory=dict)
     world: Any = None
+    data_parallel: Any = None
     random: Any = None
     drawing: bool = False
 

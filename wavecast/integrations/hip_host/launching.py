@@ -6,10 +6,13 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Argument, Launch, Parameter
 from wavecast.compile.names import readable
 from wavecast.emulate.check.tensors import CANARY
+from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.hostmemory import PAGE
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.errors import WavecastError
@@ -19,6 +22,7 @@ from wavecast.integrations.module.types import element_dtype, itemsize
 
 _OUTPUT = ("__wc_output", "__wc_heap")
 """Variables of device code that uses the start of the arena (`wavecast/program.h`)."""
+_ON_HOST = "calls of libraries, which the host computes"
 
 Grid = tuple[int, ...]
 
@@ -32,7 +36,8 @@ def _pages(allocation: AddressRange) -> AddressRange:
 
 @dataclass
 class LaunchedKernel:
-    """The launches of one kernel with one grid and block: how many, and their predicted time.
+    """The launches of one kernel with one grid and block: how many, and their predicted time; or
+    the calls of a function of a library, which has neither grid nor block.
 
     `seconds` is the sum, None where a prediction is not possible; `why` says why then.
     """
@@ -43,6 +48,11 @@ class LaunchedKernel:
     launches: int = 0
     seconds: float | None = 0.0
     why: str = ""
+
+    @property
+    def library(self) -> str:
+        """The library whose function it is, which the host computes; "" for a kernel."""
+        return "" if self.block else self.kernel.split()[0]
 
 
 @dataclass
@@ -90,6 +100,28 @@ class Launcher:
         seconds = self._seconds(module, launch, ranges, entry) if self.predicts else 0.0
         self.emulator.run(launch, ranges)
         return seconds
+
+    def call_library(
+        self, name: str, words: Sequence[int], data: Sequence[AddressRange]
+    ) -> tuple[int, bytes]:
+        """Execute a call of a library: its status, and what it returns. Raises Unsupported for a
+        function that is not known, or memory that is not the program's."""
+        from wavecast.integrations.hip_host.libraries import CalledFunction, functions
+        from wavecast.integrations.hip_host.libraries.call import InvalidCall
+
+        function = functions().get(".".join(name.split(".")[:2]))
+        call = CalledFunction(name, words, [*map(_pages, self.allocations), *data])
+        if function is None:
+            raise Unsupported(f"{call.readable} is not supported (docs/hip.md lists what is)")
+        try:
+            with np.errstate(all="ignore"):
+                status, result = 0, function(call) or b""
+        except InvalidCall as refused:
+            status, result = refused.status, b""
+        key = f"{call.readable} {call.described}".rstrip(), (), ()
+        entry = self.kernels.setdefault(key, LaunchedKernel(*key, seconds=None, why=_ON_HOST))
+        entry.launches += 1
+        return status, result
 
     def _seconds(
         self,

@@ -12,6 +12,10 @@ from wavecast.compile.cache import default_root
 from wavecast.compile.digest import digest
 from wavecast.errors import InputError
 
+LIBRARY: Final = f"lib{hip_program.LIBRARY}"
+_OTHER_NAMES: Final = ("libhiprtc.so", "libhiprtc.so.6", "libhiprtc.so.7")
+"""Libraries whose functions the runtime has."""
+_WITHOUT_VERSION: Final = ("hipCreateSurfaceObject", "hipDestroySurfaceObject")
 _SOURCES: Final = Path(str(resources.files("wavecast.integrations.hip_host") / "runtime"))
 
 
@@ -21,7 +25,7 @@ def runtime_folder() -> Path:
     Raises MissingTool without a compiler, CompileError, InputError where the folder of the cache
     cannot be written.
     """
-    sources = sorted(_SOURCES.glob("*.[ch]"))
+    sources = sorted(_SOURCES.iterdir())
     content = digest(
         [(path.name, path.read_bytes()) for path in sources], toolchain.headers_digest()
     )
@@ -40,8 +44,49 @@ def runtime_folder() -> Path:
 
 def _make(folder: Path, sources: list[Path]) -> None:
     library = folder / hip_program.SONAME
-    hip_program.shared_library(sources, library)
-    (folder / f"lib{hip_program.LIBRARY}.so").symlink_to(hip_program.SONAME)
+    versions = _versions((_SOURCES / "versions.txt").read_text())
+    script, stubs = folder / "versions.map", folder / "unsupported.c"
+    script.write_text(_version_script(versions))
+    stubs.write_text(_stubs(versions))
+    hip_program.shared_library([*sources, stubs], library, script)
+    for name in (f"{LIBRARY}.so", f"{LIBRARY}.so.7", *_OTHER_NAMES):
+        (folder / name).symlink_to(hip_program.SONAME)
+
+
+def _versions(table: str) -> dict[str, list[str]]:
+    """Versions of symbols -> the functions that came with them, in order."""
+    found: dict[str, list[str]] = {}
+    for line in table.splitlines():
+        if line.endswith(":"):
+            found[line[:-1]] = []
+        elif not line.startswith("#"):
+            found[next(reversed(found))] += line.split()
+    return found
+
+
+def _version_script(versions: dict[str, list[str]]) -> str:
+    """What gives symbols the versions that executables built with ROCm ask for, for the linker.
+    The first version has all other functions too."""
+    nodes, before = [], ""
+    for version, names in versions.items():
+        listed = "".join(f"  {name};\n" for name in (names if before else ("*",)))
+        nodes.append(f"{version} {{\nglobal:\n{listed}}}{before};\n")
+        before = f" {version}"
+    return "".join(nodes)
+
+
+def _stubs(versions: dict[str, list[str]]) -> str:
+    """C that defines each function that the runtime does not: a call of it ends the program."""
+    lines = [
+        f'WEAK int {name}(void) {{ fail("{name} is not supported (docs/hip.md lists what is)"); }}'
+        for names in versions.values()
+        for name in (*names, *_WITHOUT_VERSION)
+    ]
+    head = (
+        "_Noreturn void fail(const char *format, ...);\n"
+        '#define WEAK __attribute__((weak, visibility("default")))\n'
+    )
+    return head + "\n".join(dict.fromkeys(lines)) + "\n"
 
 
 def _publish(made: Path, folder: Path) -> None:

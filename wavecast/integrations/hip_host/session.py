@@ -14,14 +14,16 @@ from functools import partial
 from typing import Final
 
 from wavecast.arch import Device
-from wavecast.errors import WavecastError
+from wavecast.compile.hiprtc import compile_source
+from wavecast.emulate.launch import AddressRange
+from wavecast.errors import CompileError, WavecastError
 from wavecast.integrations.hip_host.arena import Arena
 from wavecast.integrations.hip_host.launching import Launcher
 from wavecast.integrations.hip_host.modules import LoadedModule, load
 from wavecast.integrations.hip_host.properties import properties
 
 _WORDS: Final = struct.Struct("<QQ")
-_LAUNCH: Final = struct.Struct("<Q12I")
+_LAUNCH: Final = struct.Struct("<Q10I")
 _NO_BINARY: Final = 209
 """hipErrorNoBinaryForGpu."""
 _RECEIVED: Final = 1 << 20
@@ -52,6 +54,9 @@ class ProgramSession:
             3: self._launch,
             4: self._occupancy,
             5: self._unload,
+            6: self._allocations,
+            7: self._library,
+            8: self._compile,
         }
         try:
             while True:
@@ -90,18 +95,44 @@ class ProgramSession:
     def _launch(self, message: bytes) -> bytes:
         module, kernel, *numbers = _LAUNCH.unpack_from(message)
         grid, block, dynamic_lds = tuple(numbers[:3]), tuple(numbers[3:6]), numbers[6]
-        changed, count, size = numbers[8:11]
-        start = _LAUNCH.size
-        segment = message[start : start + size]
-        if changed:
-            words = struct.unpack_from(f"<{2 * count}Q", message, start + size)
-            self.launcher.allocations = list(zip(words[::2], words[1::2], strict=True))
+        segment = message[_LAUNCH.size : _LAUNCH.size + numbers[8]]
         loaded = self._modules[module]
-        data = [one for other in self._modules.values() for one in other.ranges]
         seconds = self.launcher.launch(
-            loaded, loaded.kernels[kernel], grid, block, dynamic_lds, segment, data
+            loaded, loaded.kernels[kernel], grid, block, dynamic_lds, segment, self._data()
         )
         return struct.pack("<d", seconds)
+
+    def _allocations(self, message: bytes) -> bytes:
+        words = struct.unpack(f"<{len(message) // 8}Q", message)
+        self.launcher.allocations = list(zip(words[::2], words[1::2], strict=True))
+        return b""
+
+    def _library(self, message: bytes) -> bytes:
+        name, _, rest = message.partition(b"\0")
+        words = struct.unpack(f"<{len(rest) // 8}Q", rest)
+        status, result = self.launcher.call_library(name.decode(), words, self._data())
+        return struct.pack("<q", status) + result
+
+    def _compile(self, message: bytes) -> bytes:
+        """Source of hipRTC (`hiprtc.c`): symbols of expressions, the log, and the code."""
+        counts = struct.unpack_from("<4I", message)
+        texts = iter(part.decode("utf-8", "replace") for part in message[16:].split(b"\0"))
+        (name, source), headers, expressions, options = (
+            [next(texts) for _ in range(count)] for count in counts
+        )
+        named = dict(zip(headers[::2], headers[1::2], strict=True))
+        try:
+            code, symbols = compile_source(
+                source, self.device.target, options, name=name, headers=named,
+                expressions=expressions, checked=self.launcher.checks,
+            )  # fmt: skip
+        except CompileError as error:
+            raise CompileError(error.log or str(error)) from error
+        return b"".join(text.encode() + b"\0" for text in (*symbols, "")) + code
+
+    def _data(self) -> list[AddressRange]:
+        """The data of all modules."""
+        return [one for other in self._modules.values() for one in other.ranges]
 
     def _occupancy(self, message: bytes) -> bytes:
         from wavecast.analyze.occupancy import kernel_occupancy

@@ -33,8 +33,10 @@ class SglangAttentionBackend(AttentionBackend):
     """`wavecast.ops.paged_attention` and `kv_cache_write` as an attention backend of SGLang.
 
     The cache has slots [tokens, heads, head], of which a page is `page_size` in a row. Raises
-    NotImplementedError for separate caches of sliding windows and for latent attention.
+    NotImplementedError for separate caches of sliding windows.
     """
+
+    latent = False
 
     def __init__(self, model_runner: Any) -> None:
         super().__init__()
@@ -45,8 +47,8 @@ class SglangAttentionBackend(AttentionBackend):
             raise NotImplementedError(f"pages of {self.page_size} tokens: --page-size 16 has more")
         if getattr(self.token_to_kv_pool, "swa_kv_pool", None) is not None:
             raise NotImplementedError("a separate cache for sliding windows")
-        if not hasattr(self.token_to_kv_pool, "get_key_buffer") or model_runner.use_mla_backend:
-            raise NotImplementedError("latent attention")
+        if model_runner.use_mla_backend != self.latent:
+            raise NotImplementedError("latent attention of another kind than DeepSeek's")
 
     def init_forward_metadata(self, forward_batch: Any) -> None:
         """Find the rows, lengths and pages of a batch's sequences. Raises NotImplementedError for

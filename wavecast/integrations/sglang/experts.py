@@ -54,12 +54,10 @@ def route(
     return StandardTopKOutput(weights, chosen.to(torch.int32), router_logits)
 
 
-def multiply(self: Any, layer: Any, dispatch_output: Any) -> StandardCombineInput:
-    """What the chosen experts make of the hidden states [tokens, model]. Raises
-    NotImplementedError for activations that `moe_experts` lacks and for experts of several GPUs."""
-    config, x = self.moe_runner_config, dispatch_output.hidden_states
-    weights, chosen, _ = dispatch_output.topk_output
-    clamped = config.gemm1_alpha is not None
+def options(config: Any) -> dict[str, Any]:
+    """Arguments of the operators of experts, by SGLang's description of a layer's experts. Its
+    `routed_scaling_factor` is left to the model, which applies it everywhere but on CUDA. Raises
+    NotImplementedError for activations that they lack and for experts of several GPUs."""
     _raise(
         "experts with",
         {
@@ -68,21 +66,27 @@ def multiply(self: Any, layer: Any, dispatch_output: Any) -> StandardCombineInpu
             "weights that apply to their input": config.apply_router_weight_on_input,
             "results that are not added": config.no_combine,
             "a limit of the gate alone": config.swiglu_limit is not None,
-            "a scale of their sum": config.routed_scaling_factor not in (None, 1.0),
             "several GPUs": config.num_experts != config.num_local_experts,
         },
     )
-    options: dict[str, Any] = {"activation": config.activation}
-    if clamped:
-        options = {
-            "activation": "clamped_swiglu",
-            "alpha": config.gemm1_alpha,
-            "limit": config.gemm1_clamp_limit,
-            "interleaved": config.gate_up_interleaved,
-        }
+    if config.gemm1_alpha is None:
+        return {"activation": config.activation}
+    return {
+        "activation": "clamped_swiglu",
+        "alpha": config.gemm1_alpha,
+        "limit": config.gemm1_clamp_limit,
+        "interleaved": config.gate_up_interleaved,
+    }
+
+
+def multiply(self: Any, layer: Any, dispatch_output: Any) -> StandardCombineInput:
+    """What the chosen experts make of the hidden states [tokens, model]. Raises as `options`."""
+    x = dispatch_output.hidden_states
+    given = options(self.moe_runner_config)
+    weights, chosen, _ = dispatch_output.topk_output
     bias = (_half(getattr(layer, name, None), x) for name in ("w13_weight_bias", "w2_weight_bias"))
-    given = (x, weights, chosen.to(torch.int32), layer.w13_weight, layer.w2_weight, *bias)
-    return StandardCombineInput(hidden_states=_experts(*given, **options))
+    tensors = (x, weights, chosen.to(torch.int32), layer.w13_weight, layer.w2_weight, *bias)
+    return StandardCombineInput(hidden_states=_experts(*tensors, **given))
 
 
 def _half(bias: Tensor | None, x: Tensor) -> Tensor | None:
@@ -101,4 +105,4 @@ FORWARDS: Final[dict[type[Any], Callable[..., Any]]] = {
 }
 """By the exact class of SGLang's layer or method."""
 
-__all__ = ["FORWARDS"]
+__all__ = ["FORWARDS", "options"]

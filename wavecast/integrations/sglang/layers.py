@@ -12,6 +12,7 @@ from sglang.srt.layers import activation, layernorm
 from sglang.srt.layers.rotary_embedding import base, rope_variant, yarn
 from torch import Tensor
 
+from wavecast.integrations.serving import rotated
 from wavecast.integrations.sglang.served import serve
 
 _norm: Final = serve("RMSNorm", "rms_norm")
@@ -94,12 +95,8 @@ def rotary(
     if fused_set_kv_buffer_arg is not None:
         raise NotImplementedError("rotary embeddings that write the cache, too")
     where = positions if offsets is None else positions + offsets
-    cos, sin = self.cos_sin_cache.to(query.dtype).chunk(2, dim=-1)
-    tokens = where.numel()
-    q = query.reshape(tokens, -1, self.head_size)
-    k = key.reshape(tokens, -1, self.head_size)
-    rotated = _rope(q, k, cos, sin, where.flatten(), interleaved=not self.is_neox_style)
-    return rotated[0].view(query.shape), rotated[1].view(key.shape)
+    found = rotated(_rope, self, self.cos_sin_cache.to(query.dtype), where, query, key)
+    return found[0], found[1]
 
 
 def _added(residual: Tensor, more: Tensor | None) -> Tensor:

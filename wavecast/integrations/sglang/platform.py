@@ -60,6 +60,12 @@ class SglangPlatform(CpuDeviceMixin, SRTPlatform):
         """The host's memory is the GPU's."""
         return torch.device("cpu")
 
+    def get_quantization_config(self, quantization: str) -> type[Any] | None:
+        """The library's methods of a format of checkpoints; None where it has none."""
+        from wavecast.integrations.sglang.quantised import CONFIGS
+
+        return CONFIGS.get(quantization)
+
     def init_backend(self) -> None:
         """Register forwards of layers. SGLang calls it in each process that runs models."""
         from wavecast.integrations.sglang import registration

@@ -40,11 +40,17 @@ def register() -> None:
 
 
 def register_layers() -> None:
-    """Register a forward for each layer of SGLang that the library covers."""
-    from wavecast.integrations.sglang import experts, layers
+    """Register a forward for each layer of SGLang that the library covers, and quantised linear
+    layers with the loader of weights that those of SGLang have: it goes by their names."""
+    from sglang.srt.layers.linear import WEIGHT_LOADER_V2_SUPPORTED
+
+    from wavecast.integrations.sglang import experts, layers, quantised
 
     for layer, forward in (layers.FORWARDS | experts.FORWARDS).items():
         BaseFusedOp.register_oot_forward(layer, forward, NAME)
+    name = quantised.SglangFp8Linear.__name__
+    if name not in WEIGHT_LOADER_V2_SUPPORTED:
+        WEIGHT_LOADER_V2_SUPPORTED.append(name)
 
 
 def on_emulated_gpu(original: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -70,6 +76,15 @@ def emulated() -> AbstractContextManager[Any]:
 
 
 def _attention(model_runner: Any) -> Any:
+    if model_runner.use_mla_backend:
+        from sglang.srt.models.deepseek_common.attention_backend_handler import (
+            AttentionBackendRegistry,
+        )
+
+        from wavecast.integrations.sglang.mla import SglangLatentBackend, forward_method
+
+        AttentionBackendRegistry.register(NAME, forward_method)
+        return SglangLatentBackend(model_runner)
     from wavecast.integrations.sglang.attention import SglangAttentionBackend
 
     return SglangAttentionBackend(model_runner)

@@ -18,7 +18,7 @@ from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_file
 from torch.fx import Graph, GraphModule, Node
 
 from wavecast.integrations.torch import library
-from wavecast.integrations.torch.graphs import attention, blocks, nodes, norms
+from wavecast.integrations.torch.graphs import attention, blocks, caches, nodes, norms
 from wavecast.integrations.torch.replaced import Done, Left, Replaced
 from wavecast.integrations.torch.substitutes import SUBSTITUTES, why_not
 
@@ -28,10 +28,12 @@ Rewrite = Callable[[Graph, Node, nodes.Report], bool]
 REWRITES: Final[Sequence[Rewrite]] = (
     blocks.experts,
     blocks.rotary,
+    caches.cached,
     attention.written,
     attention.masked,
     blocks.gated,
     norms.written_norm,
+    norms.called_norm,
 )
 """In this order, each over the whole graph; then the calls in `SUBSTITUTES` one by one."""
 
@@ -52,9 +54,9 @@ class InductorPass(CustomGraphPass):
     def __call__(self, graph: Graph) -> None:
         for rewrite in REWRITES:
             for node in nodes.calls(graph):
-                if node.users:
+                if node.users or nodes.writes(node):
                     rewrite(graph, node, self._report)
-            graph.eliminate_dead_code()
+            graph.eliminate_dead_code(is_impure_node=nodes.writes)
         for node in nodes.calls(graph):
             self._substituted(node)
 

@@ -22,7 +22,13 @@ from wavecast.errors import UsageError
 from wavecast.integrations.torch import huggingface, library
 from wavecast.integrations.torch.huggingface import ACTIVATIONS
 from wavecast.integrations.torch.replaced import Done, Left, Replaced, follow, note
-from wavecast.integrations.torch.substitutes import SUBSTITUTES, Reason, floating, why_not
+from wavecast.integrations.torch.substitutes import (
+    RMS_NORM_EPS,
+    SUBSTITUTES,
+    Reason,
+    floating,
+    why_not,
+)
 
 _PROBE_ROWS: Final = 3
 _PROBE_ERROR: Final = 0.05
@@ -203,7 +209,7 @@ def _eps(module: Any, x: Tensor) -> float:
         value = getattr(module, name, None)
         if isinstance(value, float):
             return value
-    return torch.finfo(x.dtype).eps
+    return RMS_NORM_EPS[x.dtype]
 
 
 def _gated(self: Any, x: Tensor) -> Tensor:

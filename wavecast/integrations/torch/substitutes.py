@@ -16,6 +16,7 @@ from typing import Any, Final
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 Reason = str | None
 """Why an operator cannot replace a call; None when it can."""
@@ -100,6 +101,18 @@ def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Reason:
     return None if same else f"operands of {input.dim()} and {other.dim()} dimensions"
 
 
+def _rms_norm_eps(dtype: torch.dtype) -> float:
+    """The `eps` that PyTorch's rms_norm has by default. Its documentation says that of the dtype;
+    releases differ, and take that of float32."""
+    own, wide = torch.finfo(dtype).eps, torch.finfo(torch.float32).eps
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
+        found = F.rms_norm(torch.full((1,), 0.01, dtype=dtype), (1,))
+    return own if float(found) < 0.95 else wide
+
+
+RMS_NORM_EPS: Final = {dtype: _rms_norm_eps(dtype) for dtype in FLOATS}
+
+
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -108,7 +121,7 @@ def rms_norm(
 ) -> Tensor:
     """`torch.nn.functional.rms_norm` over the last dimension."""
     input, weight = _widened(input, weight)
-    small = torch.finfo(input.dtype).eps if eps is None else eps
+    small = RMS_NORM_EPS[input.dtype] if eps is None else eps
     return torch.ops.wavecast.rms_norm(input, weight, small)
 
 
@@ -264,6 +277,7 @@ SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
     torch.bmm: Substitute("batched_matmul", matmul, _no_matmul),
     Tensor.bmm: Substitute("batched_matmul", matmul, _no_matmul),
     F.rms_norm: Substitute("rms_norm", rms_norm, _no_rms_norm),
+    torch.rms_norm: Substitute("rms_norm", rms_norm, _no_rms_norm),
     F.layer_norm: Substitute("layer_norm", layer_norm, _no_layer_norm),
     F.scaled_dot_product_attention: Substitute("attention", attention, _no_attention),
     F.conv1d: Substitute("convolution", convolution, _no_convolution),

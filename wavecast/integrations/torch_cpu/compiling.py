@@ -14,7 +14,7 @@ import functools
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
@@ -22,6 +22,9 @@ from wavecast.integrations.torch_cpu import flex
 from wavecast.integrations.torch_cpu.cuda_api import properties
 from wavecast.integrations.torch_cpu.mode import on_cpu
 from wavecast.kernels import gpu
+
+if TYPE_CHECKING:
+    from wavecast.integrations.library_calls import Heard
 
 _SETTINGS: Final = {
     "cpu_backend": "triton",
@@ -32,15 +35,16 @@ _SETTINGS: Final = {
 }
 
 
-def install(patches: Patches, facts: DeviceFacts) -> None:
+def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) -> None:
     """Prepare dynamo and inductor once a program needs them: they take seconds to import. To be
-    called before anything else is replaced: it forgets once that is back."""
+    called before anything else is replaced: it forgets once that is back. `heard` gets the calls
+    of libraries by generated code."""
     import torch
 
     done = ExitStack()
     patches.callback(done.close)
     trace = functools.cache(lambda: _prepare_dynamo(patches, done))
-    generate = functools.cache(lambda: _prepare_inductor(patches, facts))
+    generate = functools.cache(lambda: _prepare_inductor(patches, facts, heard))
     inductor: Any = torch._TorchCompileInductorWrapper
     patches.attribute(torch, "compile", _after(trace, torch.compile))
     compiled = inductor.__call__
@@ -110,7 +114,7 @@ def _prepare_dynamo(patches: Patches, done: ExitStack) -> None:
     patches.attribute(convert_frame, "_compile", _after(forget, convert_frame._compile))
 
 
-def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
+def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None) -> None:
     """Have inductor compile Triton kernels for the device, launch them on it, and choose between
     them by predicted times, as timers give them meanwhile."""
     import triton.testing
@@ -120,6 +124,8 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
     from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
     from torch._inductor.graph import GraphLowering
     from torch._inductor.runtime import benchmarking, hints, triton_helpers, triton_heuristics
+
+    from wavecast.integrations import library_calls
 
     utils.clear_caches()
     patches.callback(utils.clear_caches)
@@ -134,7 +140,7 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
         lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
     )
     flex.install(patches)
-    patches.attribute(GraphLowering, "compile_to_module", _remembered(GraphLowering))
+    patches.attribute(GraphLowering, "compile_to_module", _remembered(GraphLowering, heard))
     described, here = _described(hints.DeviceProperties, facts), _interface()
     cpu = device_interface.CpuInterface
     patches.attribute(cpu, "device", here.device)
@@ -149,6 +155,8 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
         return triton.testing.do_bench(fn)
 
     patches.attribute(benchmarking.Benchmarker, "benchmark", predicted)
+    chosen = autotuner.autotune_to_one_config
+    patches.attribute(autotuner, "autotune_to_one_config", library_calls.unheard(chosen))
     bench = autotuner.bench
 
     @functools.wraps(bench)
@@ -159,10 +167,12 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts) -> None:
     patches.attribute(autotuner, "bench", trial)
 
 
-def _remembered(lowering: Any) -> Callable[..., Any]:
-    """Write a module of generated code, and remember which lines of the model its calls are of."""
+def _remembered(lowering: Any, heard: Heard | None) -> Callable[..., Any]:
+    """Write a module of generated code, remember which lines of the model its calls are of, and
+    have its calls of libraries `heard`."""
     from torch._inductor import debug
 
+    from wavecast.integrations.library_calls import listened
     from wavecast.integrations.model_lines import remember
 
     original = lowering.compile_to_module
@@ -171,6 +181,8 @@ def _remembered(lowering: Any) -> Callable[..., Any]:
     def compile_to_module(self: Any) -> Any:
         module = original(self)
         remember(module.__file__, debug._inductor_kernel_stack_trace)
+        if heard is not None:
+            module.call = listened(module.call, heard)
         return module
 
     return compile_to_module

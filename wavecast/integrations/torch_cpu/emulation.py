@@ -14,6 +14,7 @@ from wavecast.integrations.patching import Patches
 
 if TYPE_CHECKING:
     from wavecast.emulate.node import GpuNode
+    from wavecast.integrations.library_calls import Heard
     from wavecast.integrations.torch_cpu.gpus import Gpus
 
 
@@ -25,12 +26,14 @@ def emulated_cuda(
     *,
     executing: bool = False,
     node: GpuNode | None = None,
+    heard: Heard | None = None,
 ) -> Iterator[Any]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
     `note` receives lines the user must see. Comparisons of tensors succeed while `in_doubt()` says
     that numbers are missing. With `executing`, launches are executed and events measure them.
-    With a `node` there are its GPUs instead of one, and the block gets the `Gpus`.
+    With a `node` there are its GPUs instead of one, and the block gets the `Gpus`. `heard` gets
+    the calls of libraries by compiled graphs.
     Everything is put back at the end. Raises MissingTool without PyTorch.
     """
     try:
@@ -60,7 +63,7 @@ def emulated_cuda(
         gpus = Gpus(node)
         active = gpus.mode = SeveralGpus(torch, gpus)
     try:
-        compiling.install(patches, facts)
+        compiling.install(patches, facts, heard)
         cuda_api.install(patches, facts, executing=executing, gpus=gpus)
         checks.install(patches, in_doubt, note)
         fake.install(patches, gpus)

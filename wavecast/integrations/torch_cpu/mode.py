@@ -9,7 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_mode_temporarily,
+)
 
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch_cpu.random import CudaGenerator
@@ -55,11 +59,12 @@ class CudaOnCpu(TorchFunctionMode):
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """A block with this mode on: PyTorch calls Python from its dispatcher with modes off."""
-        if self in _get_current_function_mode_stack():
-            yield
-            return
-        with self:
+        """A block with this mode alone: PyTorch calls Python from its dispatcher with modes off,
+        and operators of Python with those that are on, several times."""
+        with contextlib.ExitStack() as others:
+            while _get_current_function_mode_stack():
+                others.enter_context(_pop_mode_temporarily())
+            others.enter_context(self)
             yield
 
     def __torch_function__(

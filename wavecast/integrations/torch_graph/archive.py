@@ -22,8 +22,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from wavecast import files
 from wavecast.errors import CaptureError, InputError, WavecastError
+from wavecast.integrations.operator_recorder import GpuChoices, OperatorRecorder
 from wavecast.integrations.torch_graph.module import in_one_line, unlogged_failures
-from wavecast.integrations.torch_graph.recorder import GpuChoices, OperatorRecorder
 from wavecast.systems.sources.calls import ModuleGraph
 
 _GRAPH: Final = "models/model.json"

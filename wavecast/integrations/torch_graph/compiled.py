@@ -8,7 +8,7 @@ of Triton kernels are captured, and operators are recorded instead of computed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,9 +22,9 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.dtypes import lookup
 from wavecast.errors import CaptureError, UsageError, WavecastError
+from wavecast.integrations.operator_recorder import OperatorRecorder, mutated
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch_graph.module import attributes, called_with, in_one_line
-from wavecast.integrations.torch_graph.recorder import OperatorRecorder, mutated
 from wavecast.integrations.triton import capture
 from wavecast.systems.sources.calls import ModuleGraph, OperatorCall, TensorSizes
 
@@ -34,15 +34,23 @@ _READS_VALUES: Final = frozenset({"_local_scalar_dense", "nonzero", "equal", "is
 """Operators whose result depends on values."""
 _EXECUTED: Final = frozenset({"inductor", "prim", "prims", "profiler", "prims_only"})
 """Namespaces of what Inductor's own code calls: views of buffers, seeds."""
+_ALLOCATORS: Final = ("_empty_strided_cpu", "_empty_strided_cuda", "_empty_strided_cpu_pinned")
+"""Functions of `torch._C._dynamo.guards` by which Inductor's code makes buffers: no dispatch mode
+sees them."""
+_active: list[LaunchRecorder] = []
+"""The recorder of the compilation that runs. Code that Inductor keeps refers to the allocators of
+the compilation that loaded it, which ask this list."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledGraph:
     """The calls of libraries and of generated kernels in order; `launches` has the launch of those
-    calls that are generated kernels, by their number."""
+    calls that are generated kernels, by their number. `buffers` is the graph without the optimizer,
+    with the storages of compiled code."""
 
     graph: ModuleGraph
     launches: Mapping[int, Launch]
+    buffers: ModuleGraph
 
 
 def compiled_graph(
@@ -82,6 +90,8 @@ def compiled_graph(
             torch.set_grad_enabled(train),
         ):
             compiled = torch.compile(run)
+            kept = (*weights.values(), *tree_leaves((args, named)))
+            recorder.keep(one for one in kept if isinstance(one, torch.Tensor))
             with recorder:
                 output = compiled(weights, *args, **named)
                 if train:
@@ -95,22 +105,34 @@ def compiled_graph(
             f"{plain.name} does not compile for {device.id}: {in_one_line(error)}"
         ) from error
     step = tuple(call for call in plain.calls if call.phase == "optimizer")
-    return CompiledGraph(replace(plain, calls=(*recorder.calls, *step)), recorder.launches)
+    calls = tuple(recorder.calls)
+    return CompiledGraph(
+        graph=replace(plain, calls=(*calls, *step)),
+        launches=recorder.launches,
+        buffers=replace(plain, calls=calls, stored=frozenset(recorder.stored)),
+    )
 
 
 class LaunchRecorder(OperatorRecorder):
     """Records operators without computing them, and launches between them. While `trial` is true
-    launches are an autotuner's and are left out."""
+    both are an autotuner's and are left out."""
 
     def __init__(self) -> None:
         super().__init__()
         self.launches: dict[int, Launch] = {}
         self.trial = False
+        self._addresses: dict[int, int] = {}
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         """Compilation does not see the mode; what is compiled runs under it."""
         return True
+
+    def spec(self, tensor: torch.Tensor) -> TensorSizes:
+        """As of any recorder. Launches name storages by their address."""
+        found = super().spec(tensor)
+        self._addresses[tensor.untyped_storage().data_ptr()] = found.storage
+        return found
 
     def launched(self, launch: Launch) -> None:
         """Record a launch, after the calls so far."""
@@ -121,7 +143,7 @@ class LaunchRecorder(OperatorRecorder):
                 argument.shape,
                 lookup(argument.dtype).short,
                 argument.strides,
-                argument.storage,
+                self._addresses.setdefault(argument.storage, -1 - len(self._addresses)),
             )
             for argument in launch.arguments
             if argument.kind == "tensor"
@@ -144,6 +166,8 @@ class LaunchRecorder(OperatorRecorder):
         if func.overloadpacket.__name__ in _READS_VALUES:
             raise CaptureError(f"{func} looks at values, which the tensors do not have")
         result = _uncomputed(func, args, named)
+        if self.trial:
+            return result
         read = {key: value for key, value in named.items() if key != "out"}
         self.record(func, args, read, result)
         return result
@@ -198,13 +222,31 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
         return [one for one in devices(inputs, graph) if one] or [torch.device("cpu")]
 
     patches = Patches()
+    guards: Any = vars(torch._C)["_dynamo"].guards
+    for name in _ALLOCATORS:
+        if hasattr(guards, name):
+            patches.attribute(guards, name, _kept(getattr(guards, name)))
     patches.attribute(CachingAutotuner, "autotune_to_one_config", unrecorded)
     patches.attribute(compile_fx, "get_inputs_devices", or_cpu)
+    _active.append(recorder)
     try:
         with config.patch(_SETTINGS):
             yield
     finally:
+        _active.pop()
         patches.restore()
+
+
+def _kept(allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The allocator, whose buffers the active recorder keeps, so that no two have one address."""
+
+    def allocated(*args: Any, **named: Any) -> torch.Tensor:
+        tensor = allocate(*args, **named)
+        if _active and not _active[-1].trial:
+            _active[-1].spec(tensor)
+        return tensor
+
+    return allocated
 
 
 __all__ = ["CompiledGraph", "LaunchRecorder", "compiled_graph"]

@@ -9,8 +9,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Interpreter, Node
 
 from wavecast.errors import CaptureError
+from wavecast.integrations.operator_recorder import GpuChoices, OperatorRecorder
 from wavecast.integrations.torch_graph.module import in_one_line, unlogged_failures
-from wavecast.integrations.torch_graph.recorder import GpuChoices, OperatorRecorder
 from wavecast.systems.sources.calls import ModuleGraph
 
 

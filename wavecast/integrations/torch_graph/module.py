@@ -14,8 +14,8 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from wavecast.errors import CaptureError, UnknownName, UsageError, WavecastError
+from wavecast.integrations.operator_recorder import GpuChoices, OperatorRecorder
 from wavecast.integrations.torch_cpu.mode import CudaOnCpu
-from wavecast.integrations.torch_graph.recorder import GpuChoices, OperatorRecorder
 from wavecast.systems.sources.calls import ModuleGraph
 
 _LONGEST = 200

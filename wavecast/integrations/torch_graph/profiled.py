@@ -13,7 +13,7 @@ from typing import Any, Final
 import torch
 
 from wavecast.errors import UsageError
-from wavecast.integrations.torch_graph.recorder import OperatorRecorder
+from wavecast.integrations.operator_recorder import OperatorRecorder
 from wavecast.systems.sources.calls import OperatorCall
 
 _TYPES: Final = {

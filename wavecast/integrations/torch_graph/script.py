@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 
 from wavecast.errors import CaptureError, InputError, UnknownName, UsageError, WavecastError
+from wavecast.integrations.function_mode import FunctionMode
 from wavecast.integrations.torch_cpu.mode import CudaOnCpu
-from wavecast.integrations.torch_graph.functions import FunctionMode
 from wavecast.integrations.torch_graph.module import module_graph
 from wavecast.integrations.triton.program import ending
 from wavecast.systems.sources.calls import ModuleGraph
@@ -70,6 +70,8 @@ class _WithoutValues(FunctionMode):
     )
 
     def call(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if func is torch.Tensor.cuda:
+            return args[0]  # without values it is on every device
         if func in self._MAKERS:
             named["device"] = "meta"
             named.pop("generator", None)

@@ -25,7 +25,7 @@ from wavecast.integrations.triton.job import Job
 Caching = Literal["off", "renew", "use"]
 """Whether a capture is taken from the cache and stored there, only stored, or neither."""
 VARIABLE: Final = "WAVECAST_CAPTURE_CACHE"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _NOT_THE_SCRIPT_S: Final = frozenset({"OLDPWD", "PYTEST_CURRENT_TEST", "SHLVL", "_"})
 """Variables that shells change between two commands, and pytest between two tests."""
 

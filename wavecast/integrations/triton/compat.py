@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Final
 
 from wavecast.compile import cubin
@@ -42,6 +43,34 @@ def compiler() -> str:
     import triton
 
     return f"triton {triton.__version__}"
+
+
+def release() -> tuple[int, int]:
+    """Major and minor number of the installed Triton."""
+    import triton
+
+    major, minor = triton.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def translated_to_assembly(text: str, target: str, *, fuse: bool) -> str:
+    """The assembly that Triton's core LLVM makes of LLVM IR; from 3.8 on it also takes whether
+    addresses are made canonical."""
+    llvm: Any = importlib.import_module("triton._C.libtriton").llvm
+    llvm.init_targets()
+    triple = next(
+        line.split('"')[1] for line in text.split("\n") if line.startswith("target triple")
+    )
+    tail = (fuse, False) if release() < (3, 8) else (fuse, False, False)
+    return llvm.translate_to_asm(text, triple, target, "", [], *tail)
+
+
+def add_shared_allocation(manager: Any, target: str) -> None:
+    """Add AMD's pass that allocates shared memory; before Triton 3.8 it does not take a target."""
+    from triton._C.libtriton import amd
+
+    add = amd.passes.ttgpuir.add_allocate_shared_memory
+    add(manager) if release() < (3, 8) else add(manager, target)
 
 
 def warm_up() -> None:

@@ -8,10 +8,9 @@ Triton's core LLVM. From 3.9 on AMD code comes from another LLVM, in a library w
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,10 @@ def mlir_dump(code: CodeObject, device: Device) -> str:
     text = code.stages.get("ttir")
     if not isinstance(text, str):
         raise CompileError(f"{code.kernel}: it has no TTIR to compile again")
-    return _printed(code, partial(_to_ttgir, code.kernel, text, code.options, device))[0]
+    try:
+        return _printed(partial(_to_ttgir, code.kernel, text, code.options, device))[0]
+    except CompileError as error:
+        raise CompileError(f"{code.kernel}: {error.message}") from error
 
 
 def machine_dump(code: CodeObject, device: Device, options: Sequence[str]) -> tuple[str, str]:
@@ -38,10 +40,21 @@ def machine_dump(code: CodeObject, device: Device, options: Sequence[str]) -> tu
     text = code.stages.get("llir")
     if not isinstance(text, str):
         raise CompileError(f"{code.kernel}: it has no LLVM IR")
-    return _printed(code, partial(_to_assembly, text, code.options, device, tuple(options)))
+    try:
+        return machine_text(text, code.options, device, options)
+    except CompileError as error:
+        raise CompileError(f"{code.kernel}: {error.message}") from error
 
 
-def _printed(code: CodeObject, work: Callable[[], str]) -> tuple[str, str]:
+def machine_text(
+    text: str, options: Mapping[str, object], device: Device, flags: Sequence[str]
+) -> tuple[str, str]:
+    """What LLVM prints while it compiles IR with `flags` of its command line, and the assembly;
+    `options` are those of Triton's compilation. Raises CompileError."""
+    return _printed(partial(_to_assembly, text, options, device, tuple(flags)))
+
+
+def _printed(work: Callable[[], str]) -> tuple[str, str]:
     with tempfile.TemporaryFile() as file:
 
         def run() -> str:
@@ -51,7 +64,7 @@ def _printed(code: CodeObject, work: Callable[[], str]) -> tuple[str, str]:
         try:
             made = isolated(run)
         except Unsupported as error:
-            raise CompileError(f"{code.kernel}: the compiler crashed") from error
+            raise CompileError("the compiler crashed") from error
         file.seek(0)
         return file.read().decode(errors="replace"), made
 
@@ -90,18 +103,15 @@ def _to_ttgir(kernel: str, text: str, options: Any, device: Device) -> str:
 def _to_assembly(text: str, options: Any, device: Device, flags: tuple[str, ...]) -> str:
     from triton._C import libtriton
 
-    llvm: Any = importlib.import_module("triton._C.libtriton").llvm
+    from wavecast.integrations.triton import compat
+
     words = [b"wavecast", *(flag.encode() for flag in flags)]
-    parse = ctypes.CDLL(libtriton.__file__).LLVMParseCommandLineOptions
+    parse = getattr(ctypes.CDLL(libtriton.__file__), "LLVMParseCommandLineOptions", None)
+    if parse is None:  # 3.6 does not export it
+        raise CompileError(f"{compat.compiler()} has no options of LLVM")
     parse(len(words), (ctypes.c_char_p * len(words))(*words), None)
-    llvm.init_targets()
-    triple = next(
-        line.split('"')[1] for line in text.split("\n") if line.startswith("target triple")
-    )
     fuse = bool(options.get("enable_fp_fusion", True))
-    known = "canonicalize_gep" in (llvm.translate_to_asm.__doc__ or "")
-    tail = (fuse, False, False) if known else (fuse, False)
-    return llvm.translate_to_asm(text, triple, device.target, "", [], *tail)
+    return compat.translated_to_assembly(text, device.target, fuse=fuse)
 
 
 __all__ = ["machine_dump", "mlir_dump"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -85,6 +86,7 @@ def _stages(options: Mapping[str, object], device: Device) -> dict[str, Any]:
 
     from wavecast.integrations.triton.driver import gpu_target
 
+    importlib.import_module("triton._C.libtriton").llvm.init_targets()
     backend = make_backend(gpu_target(facts_of(device)))
     stages: dict[str, Any] = {}
     backend.add_stages(stages, backend.parse_options(dict(options)), Language.TRITON)

@@ -18,6 +18,10 @@ OBSERVE = "observe"
 """Setting: whether what the runs depend on is sent."""
 
 
+REPLACE = "replace"
+"""Setting: whether graphs of `torch.compile` get operators of the library."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One script, its arguments, and the devices to run it for, each in its own process."""

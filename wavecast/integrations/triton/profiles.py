@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wavecast.compile.codeobject import Launch
 from wavecast.integrations.triton.launches import identity
+from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -38,11 +40,21 @@ class CapturedProfiles:
 
 
 class CapturedLaunches(list[Launch]):
-    """The distinct launches of a capture, and the profiles of those that were sampled."""
+    """The distinct launches of a capture, the profiles of those that were sampled, and the distinct
+    calls of libraries by code that `torch.compile` generated."""
 
     def __init__(self) -> None:
         super().__init__()
         self.profiles = CapturedProfiles()
+        self.library_calls: list[GraphLibraryCall] = []
+
+    def called(self, call: OperatorCall, lines: tuple[str, ...]) -> None:
+        """Add a call of a library, or count it once more."""
+        for index, known in enumerate(self.library_calls):
+            if known.lines == lines and known.call == call:
+                self.library_calls[index] = replace(known, count=known.count + 1)
+                return
+        self.library_calls.append(GraphLibraryCall(call, lines))
 
 
 __all__ = ["CapturedLaunches", "CapturedProfiles"]

@@ -13,6 +13,7 @@ from typing import Any
 from wavecast.compile.ttgir import carried_registers
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
+from wavecast.integrations.triton.compat import add_shared_allocation
 from wavecast.integrations.triton.complaints import Refused
 
 
@@ -45,7 +46,7 @@ def _most(facts: DeviceFacts, waves: int) -> int:
 
 def _allocated(ttgir: str, context: Any, options: Any) -> int:
     """Bytes of LDS the allocation pass gives a copy of the module."""
-    from triton._C.libtriton import amd, ir
+    from triton._C.libtriton import ir
 
     with tempfile.NamedTemporaryFile("w", suffix=".ttgir", delete=False) as file:
         file.write(ttgir)
@@ -54,6 +55,6 @@ def _allocated(ttgir: str, context: Any, options: Any) -> int:
     finally:
         os.unlink(file.name)
     manager = ir.pass_manager(context)
-    amd.passes.ttgpuir.add_allocate_shared_memory(manager, options.arch)
+    add_shared_allocation(manager, options.arch)
     manager.run(copy, "allocate_shared_memory")
     return int(copy.get_int_attr("ttg.shared") or 0)

@@ -35,6 +35,7 @@ from wavecast.integrations.triton.job import (
 from wavecast.integrations.triton.profiles import CapturedProfiles
 from wavecast.integrations.triton.program import crash_line
 from wavecast.integrations.triton.recorder import CaptureFailure, Configurations, Recorder
+from wavecast.systems.sources.calls import GraphLibraryCall
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -52,13 +53,20 @@ class Capture:
     """What a script launched: per target its distinct launches, in order of first appearance.
 
     `failures` are kernels the compiler refused and targets whose run broke off; `notes` are lines
-    the user must see once. `profiles` has the launches of which a sample was executed.
+    the user must see once. `profiles` has the launches of which a sample was executed,
+    `library_calls` per target the distinct calls of libraries by code of `torch.compile`.
     """
 
     launches: Mapping[str, tuple[Launch, ...]]
     failures: tuple[CaptureFailure, ...]
     notes: tuple[str, ...]
     profiles: CapturedProfiles
+    library_calls: Mapping[str, tuple[GraphLibraryCall, ...]] = field(default_factory=dict)
+
+    @property
+    def all_launches(self) -> list[Launch]:
+        """The launches on all targets."""
+        return [launch for found in self.launches.values() for launch in found]
 
 
 def capture_script(
@@ -184,6 +192,7 @@ class _Run:
     status: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, CodeObject] = field(default_factory=dict)
     counts: Sequence[int] = ()
+    library_calls: tuple[GraphLibraryCall, ...] = ()
     indices: list[int] = field(default_factory=list)
     programs: dict[str, Program] = field(default_factory=dict)
     profiles: CapturedProfiles = field(default_factory=CapturedProfiles)
@@ -218,6 +227,7 @@ class _Run:
             self.failures.append(CaptureFailure(kernel, self.target, stage, message, hint))
         elif "counts" in frame:
             self.counts = frame["counts"]
+            self.library_calls = tuple(map(wire.decode_call, frame["library_calls"]))
         elif "internal" in frame:
             self.broke = frame["internal"]
         elif "end" in frame:
@@ -323,7 +333,8 @@ def _conclude(
     profiles = CapturedProfiles()
     for run in runs.values():
         profiles.update(run.profiles)
-    return Capture(launches, tuple(failures), tuple(notes), profiles)
+    calls = {target: run.library_calls for target, run in runs.items()}
+    return Capture(launches, tuple(failures), tuple(notes), profiles, calls)
 
 
 def _nothing(

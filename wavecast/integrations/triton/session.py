@@ -54,7 +54,11 @@ def capture(
         hooks.sampler = Sampler([known], recorder.note, run_all=run)
     hooks.install()
     try:
-        with contextlib.nullcontext() if real else emulated_cuda(facts, recorder.note):
+        with (
+            contextlib.nullcontext()
+            if real
+            else emulated_cuda(facts, recorder.note, heard=recorder.launches.called)
+        ):
             yield recorder.launches
     finally:
         hooks.remove()

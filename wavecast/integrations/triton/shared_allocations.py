@@ -1,8 +1,7 @@
 """Where Triton puts the shared allocations of a kernel.
 
 The stages that Triton keeps are from before and after that. Its own passes up to the allocation are
-run once more on the TTGIR, in the order of its backend: the one that adds the pass after it is
-replaced and ends the list.
+run once more on the TTGIR, in the order of its backend: adding the allocation ends the list.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from wavecast.compile.shared_allocations import ALLOCATED, is_gluon
 from wavecast.errors import CompileError
 from wavecast.integrations.patching import Patches
 
-_NEXT: Final = "add_membar"
-"""The pass after the allocation."""
+_ALLOCATION: Final = "add_allocate_shared_memory"
 _TOTAL: Final = re.compile(r"\bttg\.shared = (\d+) : i32")
 
 
@@ -62,13 +60,17 @@ def _allocated(text: str, kernel: Any) -> str:
         module = ir.parse_mlir_module(str(path), context)
     module.context = context  # it does not keep the context alive
     passes: list[Any] = []
+    allocate = getattr(amd.passes.ttgpuir, _ALLOCATION, None)
+    if allocate is None:
+        raise CompileError(f"this Triton has no pass {_ALLOCATION}")
 
-    def complete(manager: Any, *_: object) -> NoReturn:
+    def complete(manager: Any, *options: object) -> NoReturn:
+        allocate(manager, *options)
         passes.append(manager)
         raise _Allocated
 
     patches = Patches()
-    patches.attribute(amd.passes.ttgpuir, _NEXT, complete)
+    patches.attribute(amd.passes.ttgpuir, _ALLOCATION, complete)
     try:
         backend.make_llir(module, dict(kernel.metadata._asdict()), options)
     except _Allocated:
@@ -76,7 +78,7 @@ def _allocated(text: str, kernel: Any) -> str:
         return str(module)
     finally:
         patches.restore()
-    raise CompileError(f"this Triton has no pass {_NEXT}")
+    raise CompileError(f"this Triton does not run {_ALLOCATION}")
 
 
 __all__ = ["with_allocations"]

@@ -16,6 +16,7 @@ from typing import Any
 import msgpack
 
 from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
+from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall, TensorSizes
 
 _LENGTH = struct.Struct("<Q")
 
@@ -90,6 +91,34 @@ def decode_launch(document: dict[str, Any], codes: dict[str, CodeObject]) -> Lau
             "arguments": tuple(Argument(**item) for item in document["arguments"]),
         }
     )
+
+
+def encode_call(call: GraphLibraryCall) -> dict[str, Any]:
+    """A `GraphLibraryCall` as a msgpack document."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, TensorSizes):
+            return {"sizes": _fields(value)}
+        return tuple(map(plain, value)) if isinstance(value, tuple) else _packable(value)
+
+    operator = {field.name: getattr(call.call, field.name) for field in fields(call.call)}
+    operator["arguments"] = {name: plain(one) for name, one in call.call.arguments.items()}
+    operator["inputs"], operator["outputs"] = plain(call.call.inputs), plain(call.call.outputs)
+    return {"call": operator, "lines": call.lines, "count": call.count}
+
+
+def decode_call(document: dict[str, Any]) -> GraphLibraryCall:
+    """The `GraphLibraryCall` that `encode_call` was given."""
+
+    def made(value: Any) -> Any:
+        if isinstance(value, dict):
+            return TensorSizes(**value["sizes"])
+        return tuple(map(made, value)) if isinstance(value, tuple) else value
+
+    operator = dict(document["call"])
+    operator["arguments"] = {name: made(one) for name, one in operator["arguments"].items()}
+    operator["inputs"], operator["outputs"] = made(operator["inputs"]), made(operator["outputs"])
+    return GraphLibraryCall(OperatorCall(**operator), document["lines"], document["count"])
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wavecast import processes
 from wavecast.compile.codeobject import Launch
@@ -30,6 +30,7 @@ from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.capture_cache import ignored_folders
 from wavecast.integrations.triton.job import (
     OBSERVE,
+    REPLACE,
     SAMPLE,
     STATUS_FILE,
     Job,
@@ -199,13 +200,16 @@ def _capture(
 
         hooks.sampler = Sampler(wanted, recorder.note)
     path = Path(job.script)
+    if job.settings.get(REPLACE):
+        _replace(recorder.note)
     hooks.install()
     fork_always()
     raised: str | None = None
     observed = Patches()
     observer = _observer(path, folder, observed) if job.settings.get(OBSERVE) else None
     try:
-        with emulated_cuda(facts, recorder.note, lambda: bool(recorder.launches)):
+        launches = recorder.launches
+        with emulated_cuda(facts, recorder.note, lambda: bool(launches), heard=launches.called):
             run_as_main(path, job.arguments)
     except WavecastError as error:
         raised = str(error)
@@ -223,6 +227,22 @@ def _capture(
     frames.write(
         {"end": raised, "notes": list(recorder.notes), "filtered": list(recorder.filtered)}
     )
+
+
+def _replace(note: Callable[[str], None]) -> None:
+    """Have Inductor put operators of the library into all graphs of this process, and say what it
+    leaves."""
+    from torch._inductor import config
+
+    from wavecast.integrations.torch.inductor import InductorPass
+
+    class Noted(InductorPass):
+        def __call__(self, graph: Any) -> None:
+            super().__call__(graph)
+            for one in self.replaced.left:
+                note(f"{one.what} stays as it is: {one.why}")
+
+    config.pre_grad_custom_pass = Noted()
 
 
 def _observer(script: Path, folder: Path, patches: Patches) -> RunObserver:
@@ -274,9 +294,15 @@ class _Sender:
         )
 
     def counts(self) -> None:
-        """Repeated launches so far, by the index of the launch."""
+        """Repeated launches so far, by the index of the launch, and calls of libraries."""
         if self.is_copy:
             return
         assert self.recorder is not None
         self._counted = time.monotonic()
-        self._frames.write({"counts": [launch.count for launch in self.recorder.launches]})
+        launches = self.recorder.launches
+        self._frames.write(
+            {
+                "counts": [launch.count for launch in launches],
+                "library_calls": [wire.encode_call(one) for one in launches.library_calls],
+            }
+        )

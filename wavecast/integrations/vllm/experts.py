@@ -47,9 +47,9 @@ def options(layer: Any) -> dict[str, Any]:
     return found
 
 
-class LibraryRouting:
-    """The part of a method of experts that chooses them, by `wavecast.ops.moe_route`. `apply` of
-    the method multiplies."""
+class LibraryExperts:
+    """A method of experts that chooses them by `wavecast.ops.moe_route`, where it can; `multiplied`
+    of the method has their products."""
 
     _routed = False
 
@@ -86,22 +86,6 @@ class LibraryRouting:
         )
         return self.apply(layer, x, weights, chosen)
 
-
-def multiplied(layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
-    """What the `chosen` experts [tokens, top_k] of a layer with 16-bit weights make of `x`
-    [tokens, model], weighted by `weights`. Raises as `options`."""
-    bias1, bias2 = getattr(layer, "w13_bias", None), getattr(layer, "w2_bias", None)
-    given = (x, weights, chosen.to(torch.int32), layer.w13_weight, layer.w2_weight)
-    return _experts(*given, bias1, bias2, **options(layer))
-
-
-class WavecastFusedMoE(LibraryRouting, UnquantizedFusedMoEMethod):
-    """`wavecast.ops.moe_route` and `moe_experts`."""
-
-    def process_weights_after_loading(self, layer: Any) -> None:
-        """Weights remain as they are."""
-        self.decide_routing(layer)
-
     def apply(
         self,
         layer: Any,
@@ -111,10 +95,45 @@ class WavecastFusedMoE(LibraryRouting, UnquantizedFusedMoEMethod):
         shared_experts: Any = None,
         shared_experts_input: Tensor | None = None,
     ) -> Tensor:
-        """What the experts that were chosen make of `x` [tokens, model]. Raises as `options`."""
-        return multiplied(layer, x, topk_weights, topk_ids)
+        """What the experts that were chosen make of `x` [tokens, model]. Raises as
+        `multiplied`."""
+        return self.multiplied(layer, x, topk_weights, topk_ids.to(torch.int32))
+
+    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+        """What the `chosen` experts, int32 [tokens, top_k], make of `x` [tokens, model], weighted
+        by `weights`; here of 16-bit weights. Raises as `options`."""
+        return _experts(
+            x, weights, chosen, layer.w13_weight, layer.w2_weight, *biases(layer), **options(layer)
+        )
+
+
+class QuantisedExperts(LibraryExperts):
+    """Such a method for quantised weights."""
+
+    def get_fused_moe_quant_config(self, layer: Any) -> None:
+        """There is none: it describes the experts to kernels of vLLM."""
+
+
+def biases(layer: Any) -> tuple[Tensor | None, Tensor | None]:
+    """The biases of a layer's first and second products."""
+    return getattr(layer, "w13_bias", None), getattr(layer, "w2_bias", None)
+
+
+class WavecastFusedMoE(LibraryExperts, UnquantizedFusedMoEMethod):
+    """`wavecast.ops.moe_route` and `moe_experts`."""
+
+    def process_weights_after_loading(self, layer: Any) -> None:
+        """Weights remain as they are."""
+        self.decide_routing(layer)
 
 
 LAYERS: Final = (WavecastFusedMoE,)
 
-__all__ = ["LAYERS", "LibraryRouting", "WavecastFusedMoE", "multiplied", "options"]
+__all__ = [
+    "LAYERS",
+    "LibraryExperts",
+    "QuantisedExperts",
+    "WavecastFusedMoE",
+    "biases",
+    "options",
+]

@@ -17,6 +17,7 @@ from vllm.model_executor.layers.rotary_embedding.linear_scaling_rope import (
     LinearScalingRotaryEmbedding,
 )
 
+from wavecast.integrations import serving
 from wavecast.integrations.vllm.served import serve
 
 _norm: Final = serve("RMSNorm", "rms_norm")
@@ -86,14 +87,11 @@ def rotated(
 ) -> tuple[Tensor, Tensor | None]:
     """Queries and keys [tokens, heads · head] or [tokens, heads, head], rotated by the tables
     of a layer of vLLM. Without keys the queries are rotated as both."""
-    cos, sin = layer._match_cos_sin_cache_dtype(query).chunk(2, dim=-1)
-    tokens = positions.numel()
-    q = query.reshape(tokens, -1, layer.head_size)
-    k = q if key is None else key.reshape(tokens, -1, layer.head_size)
-    rotated_q, rotated_k = _rope(
-        q, k, cos, sin, positions.flatten(), interleaved=not layer.is_neox_style
+    given = (query,) if key is None else (query, key)
+    found = serving.rotated(
+        _rope, layer, layer._match_cos_sin_cache_dtype(query), positions, *given
     )
-    return rotated_q.view(query.shape), None if key is None else rotated_k.view(key.shape)
+    return found[0], None if key is None else found[1]
 
 
 def _with_rope(base: type[Any]) -> type[Any]:

@@ -17,6 +17,7 @@ from vllm.model_executor.layers.attention.mla_attention import (
 from vllm.v1.attention.backend import AttentionType, MultipleOf
 from vllm.v1.attention.backends.mla.prefill.base import MLAPrefillBackend
 
+from wavecast.integrations.serving import gathered, starts_of
 from wavecast.integrations.vllm.attention import CACHE_DTYPES, cache_dtype
 from wavecast.integrations.vllm.served import serve
 
@@ -178,30 +179,18 @@ class WavecastMLA(MLACommonImpl[MLACommonMetadata]):
             super().forward_mha(*given, output_scale)
             return
         lengths = prefill.chunked_context.context_lens.long() + prefill.query_start_loc.diff()
-        latent = self._gathered(kv_c_and_k_pe_cache, prefill.block_table, lengths, k_scale, q.dtype)
+        latent = gathered(self._cache(kv_c_and_k_pe_cache), prefill.block_table, lengths)
+        if self._stored is not None:
+            latent = (latent.float() * k_scale).to(q.dtype)
         expanded = self.kv_b_proj(latent[:, : self.kv_lora_rank].contiguous())[0]
         expanded = expanded.view(-1, self.num_heads, self.qk_nope_head_dim + self.v_head_dim)
         k_nope, v = expanded.split([self.qk_nope_head_dim, self.v_head_dim], dim=-1)
         k = self._concat_k_nope_k_pe(k_nope, latent[:, None, self.kv_lora_rank :])
-        starts_k = torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
         found, _ = prefill.prefill_backend.attended(
-            q, k, v, prefill.query_start_loc, starts_k, prefill.max_query_len,
+            q, k, v, prefill.query_start_loc, starts_of(lengths), prefill.max_query_len,
             int(lengths.max()), causal=True,
         )  # fmt: skip
         output.view_as(found).copy_(found)
-
-    def _gathered(
-        self, cache: Tensor, block_table: Tensor, lengths: Tensor, scale: Tensor, dtype: torch.dtype
-    ) -> Tensor:
-        """All tokens of sequences [tokens, latent + rope], sequence by sequence."""
-        cache = self._cache(cache)
-        size = cache.shape[1]
-        sequence = torch.repeat_interleave(torch.arange(lengths.shape[0]), lengths)
-        before = lengths.cumsum(0) - lengths
-        position = torch.arange(sequence.shape[0]) - before[sequence]
-        block = block_table[sequence, position // size].long()
-        found = cache[block, position % size]
-        return found if self._stored is None else (found.float() * scale).to(dtype)
 
     def _cache(self, cache: Tensor) -> Tensor:
         return cache if self._stored is None else cache.view(self._stored)

@@ -16,16 +16,15 @@ from vllm.model_executor.layers.quantization.mxfp4 import Mxfp4Config, Mxfp4MoEM
 from vllm.model_executor.layers.quantization.utils.quant_utils import is_layer_skipped
 from vllm.model_executor.utils import replace_parameter
 
-from wavecast.integrations.vllm.experts import LibraryRouting, multiplied, options
+from wavecast.integrations.serving import SQUARE, by_square, parameter
+from wavecast.integrations.vllm.experts import QuantisedExperts, options
 from wavecast.integrations.vllm.served import serve
 
 _experts: Final = serve("FusedMoE", "moe_experts_fp8")
 _widen: Final = serve("FusedMoE", "dequantise_mx")
-_SQUARE: Final = 128
-"""Rows and columns of weights that share a scale in `moe_experts_fp8`."""
 
 
-class WavecastFp8MoE(LibraryRouting, Fp8MoEMethod):
+class WavecastFp8MoE(QuantisedExperts, Fp8MoEMethod):
     """`wavecast.ops.moe_experts_fp8`: scales by square of 128 or by tensor."""
 
     def __init__(self, quant_config: Any, layer: Any) -> None:
@@ -33,15 +32,12 @@ class WavecastFp8MoE(LibraryRouting, Fp8MoEMethod):
         self.quant_config = quant_config
         self.weight_block_size = self.moe_block_shape = quant_config.weight_block_size
         self.block_quant = self.weight_block_size is not None
-        if self.block_quant and tuple(self.weight_block_size) != (_SQUARE, _SQUARE):
+        if self.block_quant and tuple(self.weight_block_size) != (SQUARE, SQUARE):
             raise NotImplementedError(f"experts with scales by {self.weight_block_size}")
         if self.moe.has_bias:
             raise NotImplementedError("experts of fp8 with a bias")
         self.weight_scale_name = "weight_scale_inv" if self.block_quant else "weight_scale"
         self.weight_scale_refine = None
-
-    def get_fused_moe_quant_config(self, layer: Any) -> None:
-        """There is none: it describes the experts to kernels of vLLM."""
 
     def process_weights_after_loading(self, layer: Any) -> None:
         """Weights remain e4m3fn, which the operator converts where a GPU has another format. Scales
@@ -51,20 +47,12 @@ class WavecastFp8MoE(LibraryRouting, Fp8MoEMethod):
             scale_name = f"{name}_{self.weight_scale_name}"
             weight, scale = getattr(layer, f"{name}_weight"), getattr(layer, scale_name)
             if not self.block_quant:
-                weight, scale = _by_square(weight.data, scale.data.view(-1, shards))
-                replace_parameter(layer, f"{name}_weight", _parameter(weight))
-            replace_parameter(layer, scale_name, _parameter(scale.float()))
+                weight, scale = by_square(weight.data, scale.data.view(-1, shards))
+                replace_parameter(layer, f"{name}_weight", parameter(weight))
+            replace_parameter(layer, scale_name, parameter(scale.float()))
 
-    def apply(
-        self,
-        layer: Any,
-        x: Tensor,
-        topk_weights: Tensor,
-        topk_ids: Tensor,
-        shared_experts: Any = None,
-        shared_experts_input: Tensor | None = None,
-    ) -> Tensor:
-        """What the experts that were chosen make of `x` [tokens, model], which is rounded to fp8
+    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+        """What the chosen experts make of `x` [tokens, model], which is rounded to fp8
         with a scale per 128 columns. Raises NotImplementedError for gates and ups that alternate,
         and as `experts.options`."""
         given = options(layer)
@@ -73,8 +61,8 @@ class WavecastFp8MoE(LibraryRouting, Fp8MoEMethod):
         scales = [getattr(layer, f"{name}_{self.weight_scale_name}") for name in ("w13", "w2")]
         return _experts(
             x,
-            topk_weights,
-            topk_ids.to(torch.int32),
+            weights,
+            chosen,
             layer.w13_weight,
             scales[0],
             layer.w2_weight,
@@ -83,7 +71,7 @@ class WavecastFp8MoE(LibraryRouting, Fp8MoEMethod):
         )
 
 
-class WavecastMxfp4MoE(LibraryRouting, Mxfp4MoEMethod):
+class WavecastMxfp4MoE(QuantisedExperts, Mxfp4MoEMethod):
     """`wavecast.ops.dequantise_mx` as weights are loaded (its reference where the GPU is emulated),
     then `moe_experts` in the model's dtype: weights take four times the memory of the
     checkpoint."""
@@ -104,9 +92,6 @@ class WavecastMxfp4MoE(LibraryRouting, Mxfp4MoEMethod):
         """Sizes are not padded."""
         return hidden_size, intermediate_size_per_partition
 
-    def get_fused_moe_quant_config(self, layer: Any) -> None:
-        """There is none: it describes the experts to kernels of vLLM."""
-
     def process_weights_after_loading(self, layer: Any) -> None:
         """Weights become values of the model's dtype."""
         self.decide_routing(layer)
@@ -114,20 +99,7 @@ class WavecastMxfp4MoE(LibraryRouting, Mxfp4MoEMethod):
         for name in ("w13", "w2"):
             codes, scale = (getattr(layer, f"{name}_{one}") for one in ("weight", "weight_scale"))
             values = _widen(codes.data, scale.data, dtype)
-            replace_parameter(layer, f"{name}_weight", _parameter(values))
-
-    def apply(
-        self,
-        layer: Any,
-        x: Tensor,
-        topk_weights: Tensor,
-        topk_ids: Tensor,
-        shared_experts: Any = None,
-        shared_experts_input: Tensor | None = None,
-    ) -> Tensor:
-        """What the experts that were chosen make of `x` [tokens, model]. Raises as
-        `experts.options`."""
-        return multiplied(layer, x, topk_weights, topk_ids)
+            replace_parameter(layer, f"{name}_weight", parameter(values))
 
 
 class WavecastFp8Config(Fp8Config):
@@ -152,21 +124,6 @@ class WavecastMxfp4Config(Mxfp4Config):
 
     def _make_moe_method(self, moe: Any) -> Any:
         return WavecastMxfp4MoE(moe)
-
-
-def _by_square(weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    """Codes [experts, rows, columns] and scales by square, from scales [experts, parts] of equal
-    parts of the rows. Codes whose scale is not the largest of the expert are rounded again."""
-    most = scale.amax(dim=1, keepdim=True)
-    if not torch.equal(scale, most.expand_as(scale)):
-        each = (scale / most).repeat_interleave(weight.shape[1] // scale.shape[1], dim=1)
-        weight = (weight.float() * each[..., None]).to(weight.dtype)
-    squares = [-(-size // _SQUARE) for size in weight.shape[1:]]
-    return weight, most[..., None].expand(-1, *squares).contiguous()
-
-
-def _parameter(value: Tensor) -> torch.nn.Parameter:
-    return torch.nn.Parameter(value, requires_grad=False)
 
 
 CONFIGS: Final = {"fp8": WavecastFp8Config, "mxfp4": WavecastMxfp4Config}

@@ -13,7 +13,14 @@ from vllm.model_executor.layers.quantization import register_quantization_config
 from vllm.platforms import current_platform
 from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
-from wavecast.integrations.vllm import experts, layers, linear, quantised, quantised_experts
+from wavecast.integrations.vllm import (
+    experts,
+    integer_experts,
+    layers,
+    linear,
+    quantised,
+    quantised_experts,
+)
 
 _ATTENTION: Final = "wavecast.integrations.vllm.attention.WavecastAttentionBackend"
 
@@ -37,7 +44,7 @@ def register() -> None:
         known = tables[name].setdefault(current_platform._enum, [])
         if kernel not in known:  # vLLM's own function appends: others would be chosen first
             known.insert(0, kernel)
-    for name, config in quantised_experts.CONFIGS.items():
+    for name, config in (quantised_experts.CONFIGS | integer_experts.CONFIGS).items():
         register_quantization_config(name)(config)
 
 

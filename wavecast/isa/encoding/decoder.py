@@ -35,6 +35,8 @@ _IMMEDIATE: Final = OperandKind.IMMEDIATE
 _WRITES: Final = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 _SCALAR: Final = frozenset({"SOP1", "SOP2", "SOPC"})
 _FIRST_SOURCE: Final = frozenset({"VOP1", "VOP2", "VOPC", "VOP3", "VOP3P"})
+_new: Final = tuple.__new__
+"""Makes named tuples in a third of the time of calling their class."""
 
 
 class Decoding(NamedTuple):
@@ -53,96 +55,121 @@ class MachineDecoder:
     def __init__(self, target: str, wave_lanes: int) -> None:
         self.target = isa_target(target)
         self.wave_lanes = wave_lanes
-        self._formats = formats(self.target)
-        self._rows = encoded_rows(self.target)
-        self._traits = traits(self.target)
-        self._by_top: dict[int, tuple[Format, ...]] = {}
-        self._readers: dict[tuple[Format, EncodedRow], _RowReader] = {}
-        self._by_upper: dict[int, _RowReader] = {}
-        """Upper half of the first word -> the reader of instructions with it, where it alone tells
-        the row."""
+        self._formats = tuple(
+            (_PairFormatReader if "opx" in shape.fields else _FormatReader)(
+                self.target, wave_lanes, shape
+            )
+            for shape in formats(self.target)
+        )
+        self._by_top: dict[int, tuple[_FormatReader, ...]] = {}
 
     def decode(self, word: int, available: int = MOST_WORDS, upper: int = 0) -> Decoding | None:
         """The instruction at the start of `word`, which has `available` words; None for other
-        bits."""
+        bits. `upper` has the upper bits of its registers (`TextPlan.text_with_upper`)."""
         top = word >> 16 & 0xFFFF
-        direct = self._by_upper.get(top)
-        if direct is not None and direct.least_words <= available:
-            try:
-                return direct.read(word, available, upper)
-            except Undecodable:
-                return None
-        for shape in self._candidates(top):
-            if shape.words > available or not shape.has(word):
+        for reader in self._by_top.get(top) or self._candidates(top):
+            if word & reader.mask != reader.value or reader.words > available:
                 continue
             try:
-                found = self._decode(shape, word, available, upper)
+                row = reader.rows.get(word & reader.deciding) or reader.row(word)
+                found = row.read(word, available, upper) if row is not None else None
             except Undecodable:
                 continue
             if found is not None:
                 return found
         return None
 
-    def _candidates(self, top: int) -> tuple[Format, ...]:
-        found = self._by_top.get(top)
-        if found is None:
-            found = tuple(
-                shape
-                for shape in self._formats
-                if shape.value & 0xFFFF0000 == top << 16 & shape.mask & 0xFFFF0000
-            )
-            self._by_top[top] = found
+    def _candidates(self, top: int) -> tuple[_FormatReader, ...]:
+        """The formats that an instruction with this upper half of its first word can have."""
+        found = self._by_top[top] = tuple(
+            reader
+            for reader in self._formats
+            if reader.value & 0xFFFF0000 == top << 16 & reader.mask & 0xFFFF0000
+        )
         return found
 
-    def _decode(self, shape: Format, word: int, available: int, upper: int) -> Decoding | None:
-        if "opx" in shape.fields:
-            return self._pair(shape, word, available, upper)
-        rows = self._rows.get((shape.name, shape.fields["op"].of(word)))
+
+class _FormatReader:
+    """The rows of one format. `rows` has the readers made so far by the bits of `deciding`."""
+
+    __slots__ = ("_arguments", "_encoded", "deciding", "mask", "rows", "value", "words")
+
+    def __init__(self, target: str, wave_lanes: int, shape: Format) -> None:
+        self._arguments = target, wave_lanes, shape
+        self._encoded = encoded_rows(target)
+        self.words, self.mask, self.value = shape.words, shape.mask, shape.value
+        self.rows: dict[int, _RowReader | _PairReader] = {}
+        self.deciding = shape.mask
+        for name in ("op", "opx", "opy", "lds"):
+            if name in shape.fields:
+                self.deciding |= shape.fields[name].mask << shape.fields[name].low
+
+    def row(self, word: int) -> _RowReader | _PairReader | None:
+        """The reader of the row that an instruction has; None where no row has its number."""
+        _, _, shape = self._arguments
+        rows = self._encoded.get((shape.name, shape.fields["op"].of(word)))
         if rows is None:
             return None
-        row = rows[0] if len(rows) == 1 else self._chosen(shape, rows, word)
-        reader = self._readers.get((shape, row))
-        if reader is None:
-            reader = _RowReader(self.target, self.wave_lanes, shape, row)
-            self._readers[shape, row] = reader
-        top = word >> 16 & 0xFFFF
-        if len(rows) == 1 and _is_in_upper_half(shape) and self._candidates(top) == (shape,):
-            self._by_upper[top] = reader
-        return reader.read(word, available, upper)
+        row = rows[0] if len(rows) == 1 else _chosen(shape, rows, word)
+        found = self.rows[word & self.deciding] = _RowReader(*self._arguments, row)
+        return found
 
-    def _pair(self, shape: Format, word: int, available: int, upper: int) -> Decoding | None:
-        """A VOPD pair: two operations that issue together."""
-        halves, rows = [], []
+
+class _PairFormatReader(_FormatReader):
+    """The pairs of rows of a VOPD format."""
+
+    __slots__ = ()
+
+    def row(self, word: int) -> _PairReader | None:
+        """The reader of a pair of two rows."""
+        _, _, shape = self._arguments
+        rows = []
         for half in ("x", "y"):
-            found = self._rows.get((shape.name, shape.fields[f"op{half}"].of(word)))
-            if found is None:
+            row = self._encoded.get((shape.name, shape.fields[f"op{half}"].of(word)))
+            if row is None:
                 return None
-            rows.append(found[0])
-            made = pair_plan(self.target, self.wave_lanes, shape, found[0], half)
-            halves.append(made.text(word, upper))
-        text, words = " :: ".join(halves), shape.words
+            rows.append(row[0])
+        found = self.rows[word & self.deciding] = _PairReader(*self._arguments, *rows)
+        return found
+
+
+def _chosen(shape: Format, rows: tuple[EncodedRow, ...], word: int) -> EncodedRow:
+    """The row that bits besides the opcode number name."""
+    if "lds" in shape.fields:
+        to_lds = bool(shape.fields["lds"].of(word))
+        for row in rows:
+            memory = row.row.memory
+            if memory is not None and (memory.kind is MemoryKind.LOAD_TO_LDS) is to_lds:
+                return row
+    return rows[0]
+
+
+class _PairReader:
+    """Reads the pairs of two rows: operations that issue together (VOPD)."""
+
+    def __init__(
+        self, target: str, wave_lanes: int, shape: Format, x: EncodedRow, y: EncodedRow
+    ) -> None:
+        self._row = x
+        self._words = shape.words
+        self._halves = tuple(
+            pair_plan(target, wave_lanes, shape, row, half) for row, half in ((x, "x"), (y, "y"))
+        )
+
+    def read(self, word: int, available: int, upper: int) -> Decoding | None:
+        """The pair, None where it has more than `available` words. Raises Undecodable."""
+        x, y = self._halves
+        if upper:
+            text = f"{x.text_with_upper(word, upper)} :: {y.text_with_upper(word, upper)}"
+        else:
+            text = f"{x.text(word)} :: {y.text(word)}"
+        words = self._words
         if LITERAL in text:
             words += 1
             if words > available:
                 return None
             text = text.replace(LITERAL, f"{word >> 32 * (words - 1) & 0xFFFFFFFF:#x}")
-        return Decoding(text, words, rows[0], None)
-
-    def _chosen(self, shape: Format, rows: tuple[EncodedRow, ...], word: int) -> EncodedRow:
-        """The row that bits besides the opcode number name."""
-        if "lds" in shape.fields:
-            to_lds = bool(shape.fields["lds"].of(word))
-            for row in rows:
-                memory = row.row.memory
-                if memory is not None and (memory.kind is MemoryKind.LOAD_TO_LDS) is to_lds:
-                    return row
-        return rows[0]
-
-
-def _is_in_upper_half(shape: Format) -> bool:
-    """Whether identity and opcode number of a format are in the upper half of its first word."""
-    number = shape.fields["op"]
-    return number.low >= 16 and number.low + number.width <= 32 and not shape.mask & ~0xFFFF0000
+        return _new(Decoding, (text, words, self._row, None))
 
 
 class _RowReader:
@@ -153,9 +180,11 @@ class _RowReader:
         self._arguments = target, wave_lanes, shape, row
         self._row = row
         self._marked = not _has_immediate(row)
+        self._literal_mask = 0xFFFF if _is_short(row) else 0xFFFFFFFF
         self._branches = bool(row.row.operands) and row.row.operands[-1].kind is OperandKind.LABEL
+        self._plan = plan(target, wave_lanes, shape, row, "")
         self._plans: dict[str, TextPlan] = {}
-        self._words = self._own_words = self.least_words = shape.words
+        self._words = self._own_words = shape.words
         own = _immediate_words(shape, row)
         self._own_words += own
         known = traits(target)
@@ -177,11 +206,9 @@ class _RowReader:
     def read(self, word: int, available: int, upper: int) -> Decoding | None:
         """The instruction, None where it has more than `available` words. Raises Undecodable for a
         field without a meaning."""
-        following, words = "", self._own_words
-        if self._behind:
-            following = self._behind.get(word >> self._first & self._first_mask, "")
-        if following:
-            words = self._words + 1
+        words, found = self._own_words, self._plan
+        if self._behind and (code := word >> self._first & self._first_mask) in self._behind:
+            words, found = self._words + 1, self._plan_behind(self._behind[code])
         else:
             for low, mask in self._sources:
                 code = word >> low & mask
@@ -190,21 +217,31 @@ class _RowReader:
                     break
         if words > available:
             return None
-        found = self._plans.get(following)
-        if found is None:
-            found = self._plans[following] = plan(*self._arguments, following)
-        text = found.text(word, upper)
-        if LITERAL in text:
-            value = word >> 32 * (words - 1) & 0xFFFFFFFF
-            text = text.replace(LITERAL, _literal_text(value, self._marked))
-        elif LITERAL64 in text:
-            value = word >> 32 * (words - 2) & 0xFFFFFFFFFFFFFFFF
-            text = text.replace(LITERAL64, f"{value:#x}")
+        text = found.text(word) if not upper else found.text_with_upper(word, upper)
+        if words > self._words:
+            text = self._with_literal(text, word, words)
+        if LITERAL in text or LITERAL64 in text:
+            raise Undecodable("a literal in a format without one")
         target = None
         if self._branches:
             offset = word & 0xFFFF
             target = offset - ((offset & 0x8000) << 1)
-        return Decoding(text, words, self._row, target)
+        return _new(Decoding, (text, words, self._row, target))
+
+    def _plan_behind(self, following: str) -> TextPlan:
+        found = self._plans.get(following)
+        if found is None:
+            found = self._plans[following] = plan(*self._arguments, following)
+        return found
+
+    def _with_literal(self, text: str, word: int, words: int) -> str:
+        if LITERAL in text:
+            value = word >> 32 * (words - 1) & self._literal_mask
+            return text.replace(LITERAL, _literal_text(value, self._marked))
+        if LITERAL64 in text:
+            value = word >> 32 * (words - 2) & 0xFFFFFFFFFFFFFFFF
+            return text.replace(LITERAL64, f"{value:#x}")
+        return text
 
 
 def _immediate_words(shape: Format, encoded: EncodedRow) -> int:
@@ -241,6 +278,13 @@ def _literal_text(value: int, marked: bool) -> str:
 
 def _has_immediate(encoded: EncodedRow) -> bool:
     return any(role.kind is _IMMEDIATE for role in encoded.row.operands)
+
+
+def _is_short(encoded: EncodedRow) -> bool:
+    """Whether a row has integers of 16 bits for sources, of whose literal the upper half is not
+    read."""
+    types = {role.type for role in encoded.row.operands if role.access not in _WRITES}
+    return bool(types) and types <= {"i16", "u16", "b16"}
 
 
 def _sources(encoded: EncodedRow) -> int:

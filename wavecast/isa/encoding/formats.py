@@ -34,13 +34,17 @@ class BitField:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Format:
-    """One layout: `words` of 32 bits; an instruction has it where `word & mask == value`."""
+    """One layout: `words` of 32 bits; an instruction has it where `word & mask == value`.
+
+    `rest` has the bits that assemblers set where no operand or modifier decides them.
+    """
 
     name: str
     words: int
     mask: int
     value: int
     fields: Mapping[str, BitField]
+    rest: int = 0
 
     def has(self, word: int) -> bool:
         """Whether an instruction of at least `words` words has this format."""
@@ -68,18 +72,21 @@ def _rows() -> tuple[tuple[frozenset[str], Format], ...]:
         if not line.strip() or line.startswith("#"):
             continue
         columns = [column.strip() for column in line.split("|")]
-        if len(columns) != 5 or columns[1] not in TARGET_SETS:
+        if len(columns) not in (5, 6) or columns[1] not in TARGET_SETS:
             raise TableError(
-                f"formats.tbl:{number}: expected name, targets, words, identity, fields"
+                f"formats.tbl:{number}: expected name, targets, words, identity, fields, rest"
             )
-        name, targets, words, identity, fields = columns
+        name, targets, words, identity, fields, *others = columns
         mask = value = 0
         for match in _FIELD.finditer(identity):
             bits = _bits(match)
             mask |= bits.mask << bits.low
             value |= int(match["value"], 0) << bits.low
         layout = {match["name"]: _bits(match) for match in _FIELD.finditer(fields)}
-        found.append((TARGET_SETS[targets], Format(name, int(words), mask, value, layout)))
+        rest = 0
+        for match in _FIELD.finditer(others[0] if others else ""):
+            rest |= int(match["value"], 0) << _bits(match).low
+        found.append((TARGET_SETS[targets], Format(name, int(words), mask, value, layout, rest)))
     return tuple(found)
 
 

@@ -7,10 +7,11 @@ Source: LLVM AMDGPUInstPrinter.cpp, AMDGPUAsmUtils.cpp.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from typing import Final
+from typing import Final, NamedTuple
 
 from wavecast.isa.opcode import Opcode, OpcodeFlag, Role
 from wavecast.isa.targets import TARGET_SETS
@@ -36,9 +37,19 @@ _ALU_COUNTERS: Final = (
 )
 """Name, first bit and width of the counters of `s_wait_alu`, in printed order."""
 _ALU_UNUSED: Final = 0x60
+_COUNT: Final = re.compile(r"(\w+)\((\w+)\)")
+_HARDWARE_REGISTER: Final = re.compile(r"hwreg\((\w+)(?:, (\d+), (\d+))?\)")
 _LANES: Final = 32
 _SWIZZLE_QUAD, _SWIZZLE_QUAD_MASK = 0x8000, 0xFF00
 _SWIZZLE_FFT, _SWIZZLE_ROTATE = 0xE000, 0xC000
+
+
+class Immediate(NamedTuple):
+    """How a number is spelled: the text of a value, and the value of a text, which raises
+    ValueError or KeyError for other texts."""
+
+    text: Callable[[int], str]
+    value: Callable[[str], int]
 
 
 @cache
@@ -54,6 +65,11 @@ def names(what: str, target: str) -> dict[int, str]:
     }
 
 
+def number(text: str) -> int:
+    """A decimal or hexadecimal number."""
+    return int(text, 0)
+
+
 def hexadecimal(value: int) -> str:
     return f"{value:#x}"
 
@@ -63,11 +79,12 @@ def decimal(value: int) -> str:
     return str(value) if value <= _DECIMAL_LIMIT else f"{value:#x}"
 
 
-def plain_decimal(value: int) -> str:
-    return str(value)
+HEXADECIMAL: Final = Immediate(hexadecimal, number)
+DECIMAL: Final = Immediate(decimal, number)
+PLAIN_DECIMAL: Final = Immediate(str, number)
 
 
-def waits(row: Opcode) -> Callable[[int], str]:
+def waits(row: Opcode) -> Immediate:
     """`vmcnt(0) lgkmcnt(0)`: the counters that the immediate of `s_waitcnt` waits for."""
     order = {"vmcnt": 0, "expcnt": 1, "lgkmcnt": 2}
     fields = sorted(row.waits, key=lambda field: order[field.counter])
@@ -77,7 +94,21 @@ def waits(row: Opcode) -> Callable[[int], str]:
         found = [f"{field.counter}({n})" for field, n in counts if n != field.ones]
         return " ".join(found or [f"{field.counter}({n})" for field, n in counts])
 
-    return text
+    def value(text: str) -> int:
+        if text[0].isdigit():
+            return number(text)
+        counts = _counts(text, {field.counter for field in fields})
+        return sum(field.placed(counts.get(field.counter, field.ones)) for field in fields)
+
+    return Immediate(text, value)
+
+
+def _counts(text: str, known: set[str]) -> dict[str, int]:
+    """`vmcnt(0) lgkmcnt(1)` as numbers by name. Raises ValueError for a name that is not known."""
+    found = {name: number(count) for name, count in _COUNT.findall(text)}
+    if not found or not found.keys() <= known:
+        raise ValueError(text)
+    return found
 
 
 def alu_waits(value: int) -> str:
@@ -87,6 +118,13 @@ def alu_waits(value: int) -> str:
     counts = [(name, value >> low & (1 << width) - 1, width) for name, low, width in _ALU_COUNTERS]
     waited = [f"{name}({n})" for name, n, width in counts if n != (1 << width) - 1]
     return " ".join(waited or [f"{name}({n})" for name, n, _ in counts])
+
+
+def _alu_waits_value(text: str) -> int:
+    if text[0].isdigit():
+        return number(text)
+    found = _counts(text, {name for name, _, _ in _ALU_COUNTERS})
+    return sum(found.get(name, (1 << width) - 1) << low for name, low, width in _ALU_COUNTERS)
 
 
 def delays(value: int) -> str:
@@ -104,30 +142,57 @@ def delays(value: int) -> str:
     return " | ".join(found) or "0"
 
 
-def hardware_register(target: str) -> Callable[[int], str]:
+def _delays_value(text: str) -> int:
+    if text[0].isdigit():
+        return number(text)
+    found = dict(_COUNT.findall(text))
+    value = 0
+    for name, known, low in (
+        ("instid0", _DELAYS, 0),
+        ("instskip", _SKIPS, 4),
+        ("instid1", _DELAYS, 7),
+    ):
+        value |= known.index(found.get(name, "")) << low
+    return value
+
+
+@cache
+def hardware_register(target: str) -> Immediate:
     """`hwreg(HW_REG_MODE, 0, 4)`: register, first bit, width."""
     known = names("hwreg", target)
 
     def text(value: int) -> str:
-        number, offset, size = value & 63, value >> 6 & 31, (value >> 11 & 31) + 1
-        name = known.get(number, str(number))
+        code, offset, size = value & 63, value >> 6 & 31, (value >> 11 & 31) + 1
+        name = known.get(code, str(code))
         return f"hwreg({name})" if (offset, size) == (0, 32) else f"hwreg({name}, {offset}, {size})"
 
-    return text
+    def value(text: str) -> int:
+        found = _HARDWARE_REGISTER.fullmatch(text)
+        if found is None:
+            return number(text)
+        code = number(found[1]) if found[1].isdigit() else _inverse(known)[found[1]]
+        return code | int(found[2] or 0) << 6 | int(found[3] or 32) - 1 << 11
+
+    return Immediate(text, value)
 
 
-def message(target: str) -> Callable[[int], str]:
+def _inverse(known: dict[int, str]) -> dict[str, int]:
+    return {name: code for code, name in known.items()}
+
+
+@cache
+def message(target: str) -> Immediate:
     """`sendmsg(MSG_GS, GS_OP_EMIT, 0)`: a message with its operation."""
     known, streams, system = (names(what, target) for what in ("msg", "gs_op", "sys_op"))
     bits = 4 if streams else 8
 
     def text(value: int) -> str:
-        number = value & (1 << bits) - 1
-        name, operation, stream = known.get(number), value >> bits & 7, value >> 8 & 3
+        code = value & (1 << bits) - 1
+        name, operation, stream = known.get(code), value >> bits & 7, value >> 8 & 3
         if name is None:
             return str(value)
         if not streams:
-            return f"sendmsg({name})" if value == number else str(value)
+            return f"sendmsg({name})" if value == code else str(value)
         if name in ("MSG_GS", "MSG_GS_DONE"):
             if (
                 operation not in streams
@@ -142,14 +207,32 @@ def message(target: str) -> Callable[[int], str]:
             if operation not in system or value >> 7:
                 return str(value)
             return f"sendmsg({name}, {system[operation]})"
-        return f"sendmsg({name})" if value == number else str(value)
+        return f"sendmsg({name})" if value == code else str(value)
 
-    return text
+    def value(text: str) -> int:
+        if text[0].isdigit():
+            return number(text)
+        name, *rest = text.removeprefix("sendmsg(").removesuffix(")").split(", ")
+        found = _inverse(known)[name]
+        if rest:
+            operations = system if name == "MSG_SYSMSG" else streams
+            found |= _inverse(operations)[rest[0]] << bits
+        return found | (int(rest[1]) << 8 if len(rest) > 1 else 0)
+
+    return Immediate(text, value)
 
 
 def indexed(value: int) -> str:
     """`gpr_idx(SRC0,DST)`: the operands that VGPR indexing applies to."""
     return f"gpr_idx({','.join(name for bit, name in enumerate(_INDEXED) if value >> bit & 1)})"
+
+
+def _indexed_value(text: str) -> int:
+    shown = text.removeprefix("gpr_idx(").removesuffix(")")
+    return sum(1 << _INDEXED.index(name) for name in shown.split(",") if name)
+
+
+INDEXED: Final = Immediate(indexed, _indexed_value)
 
 
 def swizzle(value: int) -> str:
@@ -180,18 +263,44 @@ def swizzle(value: int) -> str:
     return f' offset:swizzle(BITMASK_PERM,"{"".join(signs)}")'
 
 
-def program_immediate(row: Opcode, words: frozenset[str], target: str) -> Callable[[int], str]:
+def swizzle_value(text: str) -> int:
+    """The offset that a pattern stands for."""
+    mode, *words = text.removeprefix("swizzle(").removesuffix(")").split(",")
+    if mode == "BITMASK_PERM":
+        signs = words[0].strip('"')
+        keep, put, flip = (
+            sum((sign in chosen) << 4 - bit for bit, sign in enumerate(signs))
+            for chosen in ("pi", "1", "i")
+        )
+        return keep | put << 5 | flip << 10
+    counts = [number(word) for word in words]
+    if mode == "QUAD_PERM":
+        return _SWIZZLE_QUAD | sum(lane << 2 * number for number, lane in enumerate(counts))
+    if mode == "FFT":
+        return _SWIZZLE_FFT | counts[0]
+    if mode == "ROTATE":
+        return _SWIZZLE_ROTATE | counts[0] << 10 | counts[1] << 5
+    if mode == "SWAP":
+        return _LANES - 1 | counts[0] << 10
+    if mode == "REVERSE":
+        return _LANES - 1 | counts[0] - 1 << 10
+    if mode == "BROADCAST":
+        return _LANES - counts[0] | counts[1] << 5
+    return number(text)
+
+
+def program_immediate(row: Opcode, words: frozenset[str], target: str) -> Immediate:
     """How the 16-bit immediate of a SOPP row is printed."""
     if row.waits and any(field.optional for field in row.waits):
         return waits(row)
     if OpcodeFlag.WAIT_ALU in row.flags:
-        return alu_waits
+        return Immediate(alu_waits, _alu_waits_value)
     if row.role is Role.MESSAGE:
         return message(target)
     if OpcodeFlag.INDEX_MODE in row.flags:
-        return indexed
+        return INDEXED
     if "delay" in words:
-        return delays
+        return Immediate(delays, _delays_value)
     if any(role.optional for role in row.operands):
-        return plain_decimal
-    return decimal if "decimal" in words else hexadecimal
+        return PLAIN_DECIMAL
+    return DECIMAL if "decimal" in words else HEXADECIMAL

@@ -50,19 +50,19 @@ class MfmaPlanBuilder(VectorPlanBuilder):
         fields, shape = self.fields, self.row.matrix
         field, acc = fields[f"src{number}"], fields["acc"]
         assert shape is not None
-        gathers: list[Gather] = [(field.low, 0xFF, 0), (acc.low + number, 1, 8)]
-        if "f8f6f4" not in (shape.a_type, shape.b_type):
-            return Part(tuple(gathers), operands.vectors(role.dwords, True))
-        chosen = fields["cbsz" if number == 0 else "blgp"]
-        gathers.append((chosen.low, chosen.mask, 9))
-        texts = Texts(
-            lambda index: operands.vector_text(
-                index & 0xFF,
-                role.dwords * _FORMAT_BITS[min(index >> 9, 4)] // 8,
-                "a" if index >> 8 & 1 else "v",
-            )
-        )
-        return Part(tuple(gathers), texts)
+        gathers: list[Gather] = [(field.low, 0x1FF, 0), (acc.low + number, 1, 9)]
+        narrow = "f8f6f4" in (shape.a_type, shape.b_type)
+        if narrow:
+            chosen = fields["cbsz" if number == 0 else "blgp"]
+            gathers.append((chosen.low, chosen.mask, 10))
+
+        def text(index: int) -> str:
+            dwords = role.dwords
+            if narrow:
+                dwords = dwords * _FORMAT_BITS[min(index >> 10, 4)] // 8
+            return operands.vector_text(index & 0xFF, dwords, "a" if index >> 9 & 1 else "v")
+
+        return Part(tuple(gathers), Texts(text), usual=operands.FIRST_VGPR)
 
     def _addend(self, role: OperandRole) -> Part:
         """C of an MFMA, or the index of a sparse one (always a VGPR)."""
@@ -106,6 +106,8 @@ class WmmaPlanBuilder(VectorPlanBuilder):
 
         def text(index: int) -> str:
             code = (index & 0x1FF) - operands.FIRST_VGPR
+            if code < 0:
+                raise operands.Undecodable("a matrix outside vector registers")
             dwords = role.dwords * _FORMAT_BITS[min(index >> 9, 4)] // 8
             return operands.vector_text(code, dwords)
 

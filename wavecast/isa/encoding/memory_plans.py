@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wavecast.isa.encoding import immediates, modifiers, operands
 from wavecast.isa.encoding.operands import Texts
 from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
-from wavecast.isa.encoding.text_plan import Part, gathered
+from wavecast.isa.encoding.text_plan import Part, gathered, immediate
 from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole, Role, Space
 
 _NO_SADDR_OF_GFX9 = 0x7F
@@ -19,21 +21,21 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
     def _own_modifiers(self) -> list[modifiers.Modifier]:
         if self.row.memory is None:
             return []
-        return modifiers.cache_policy(self.shape, self.row)
+        return modifiers.scaled(self.shape) + modifiers.cache_policy(self.shape, self.row)
 
     def _operands(self) -> list[Part]:
         roles = self.row.operands
         parts: list[Part] = []
         last = next((n for n, r in enumerate(roles) if r.kind is OperandKind.OFFSET), len(roles))
-        immediate = next((n for n, r in enumerate(roles) if r.kind is OperandKind.IMMEDIATE), last)
-        base = min(last, immediate) - 1 if last < len(roles) else -1
+        numbered = next((n for n, r in enumerate(roles) if r.kind is OperandKind.IMMEDIATE), last)
+        base = min(last, numbered) - 1 if last < len(roles) else -1
         for number, role in enumerate(roles):
             if role.kind is OperandKind.IMMEDIATE:
-                first = number == immediate
-                make = self._signed_hexadecimal if first else immediates.plain_decimal
-                parts.append(gathered(Texts(make), self.fields["offset" if first else "sdata"]))
+                first = number == numbered
+                spelled = self._signed_offset() if first else immediates.PLAIN_DECIMAL
+                parts.append(immediate(spelled, self.fields["offset" if first else "sdata"]))
             elif role.kind is OperandKind.OFFSET:
-                plain = immediate < last
+                plain = numbered < last
                 parts.append(self._scalar("soffset", 1) if plain else self._scalar_offset())
             elif role.kind is OperandKind.RESOURCE:
                 parts.append(self._pair("sbase", 2, 4))
@@ -43,18 +45,23 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
                 parts.append(self._scalar("sdata", role.dwords))
         return parts
 
-    def _signed_hexadecimal(self, value: int) -> str:
+    def _signed_offset(self) -> immediates.Immediate:
         width = self.fields["offset"].width
-        if value >> width - 1:
-            return f"-{(1 << width) - value:#x}"
-        return f"{value:#x}"
+
+        def text(value: int) -> str:
+            return f"-{(1 << width) - value:#x}" if value >> width - 1 else f"{value:#x}"
+
+        return immediates.Immediate(text, lambda shown: immediates.number(shown) & (1 << width) - 1)
 
     def _scalar_offset(self) -> Part:
-        """An immediate, a register, or both."""
+        """An immediate, a register, or both (`s5 offset:0x10`)."""
         fields = self.fields
         buffer = any(role.kind is OperandKind.RESOURCE for role in self.row.operands)
         offset = fields["offset"]
-        signed = hex if buffer and offset.width == 21 else self._signed_hexadecimal
+        spelled = self._signed_offset()
+        if buffer and offset.width == 21:
+            spelled = immediates.HEXADECIMAL
+        codes = operands.scalar_codes(self.target)
 
         if "imm" in fields:
 
@@ -68,11 +75,20 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
                     code = soffset if has_register else value & 0x7F
                     return operands.scalar_text(self.target, code, 1)
                 if not has_register:
-                    return signed(value)
-                return f"{operands.scalar_text(self.target, soffset, 1)} offset:{signed(value)}"
+                    return spelled.text(value)
+                register = operands.scalar_text(self.target, soffset, 1)
+                return f"{register} offset:{spelled.text(value)}"
+
+            def older_index(text: str) -> int:
+                register, both, number = text.partition(" offset:")
+                if not both and register not in codes:
+                    return spelled.value(text) | 1 << offset.width + 7
+                if not both:
+                    return codes[register]
+                return spelled.value(number) | (codes[register] | 3 << 7) << offset.width
 
             order = (offset, fields["soffset"], fields["imm"], fields["soffset_en"])
-            return gathered(Texts(older), *order)
+            return replace(gathered(Texts(older), *order), value=older_index)
 
         always = "scalar_offset_always" in self.traits
 
@@ -80,10 +96,16 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
             value, code = index & offset.mask, index >> offset.width
             register = operands.scalar_text(self.target, code, 1)
             if register == "null":
-                return signed(value)
-            return f"{register} offset:{signed(value)}" if value or always else register
+                return spelled.text(value)
+            return f"{register} offset:{spelled.text(value)}" if value or always else register
 
-        return gathered(Texts(newer), offset, fields["soffset"])
+        def newer_index(text: str) -> int:
+            register, both, number = text.partition(" offset:")
+            if not both and register not in codes:
+                return spelled.value(text) | codes["null"] << offset.width
+            return (spelled.value(number) if both else 0) | codes[register] << offset.width
+
+        return replace(gathered(Texts(newer), offset, fields["soffset"]), value=newer_index)
 
 
 class VectorMemoryPlanBuilder(PlanBuilder):
@@ -148,7 +170,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
             gathers.append((fields["acc"].low, 1, 8))
         gathers.append((flag.low, 1, 9))
         shown = Texts(lambda index: texts[index & 0x1FF] if index >> 9 else "")
-        return Part(tuple(gathers), shown)
+        return Part(tuple(gathers), shown, optional=True)
 
     def _is_no_saddr(self, code: int) -> bool:
         """Whether the code of a scalar address says that there is none."""
@@ -166,7 +188,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
                 return none
             return operands.scalar_text(self.target, code, dwords)
 
-        return gathered(Texts(text), self.fields["saddr"])
+        return gathered(Texts(text), self.fields["saddr"], optional=optional)
 
     def _flat_address(self) -> Part:
         fields = self.fields
@@ -221,12 +243,10 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         parts: list[Part] = []
         for number, role in enumerate(self.row.operands):
             field = self.fields[f"vaddr{number}"]
-            texts = Texts(
-                lambda code, size=role.dwords: (
-                    "" if code == _NO_SADDR else operands.scalar_text(self.target, code, size)
-                )
-            )
-            parts.append(gathered(texts, field))
+            texts = operands.scalars(self.target, role.dwords)
+            if role.optional:
+                texts = Texts(lambda code, known=texts: "" if code == _NO_SADDR else known[code])
+            parts.append(gathered(texts, field, optional=role.optional))
         return parts
 
 

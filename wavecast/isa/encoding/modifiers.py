@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast.isa.encoding.formats import Format
-from wavecast.isa.encoding.immediates import swizzle
+from wavecast.isa.encoding.immediates import number, swizzle, swizzle_value
 from wavecast.isa.encoding.operands import Texts
+from wavecast.isa.encoding.text_plan import Part
 from wavecast.isa.opcode import MemoryKind, Opcode
 
 _OMODS: Final = ("", " mul:2", " mul:4", " div:2")
@@ -38,10 +39,16 @@ _BYPASS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Modifier:
-    """Fields and the text of their joined value, with its leading space; "" where it is absent."""
+    """Fields and the text of their joined value, with its leading space; "" where it is absent.
+
+    `value` is the joined value of what follows `name:`, where values are too many to look through.
+    """
 
     fields: tuple[str, ...]
     text: Callable[[int], str]
+    name: str = ""
+    value: Callable[[str], int] | None = None
+    usual: int = 0
 
 
 def _flag(name: str, field: str = "") -> Modifier:
@@ -49,7 +56,7 @@ def _flag(name: str, field: str = "") -> Modifier:
 
 
 def _number(name: str) -> Modifier:
-    return Modifier((name,), lambda value: f" {name}:{value}" if value else "")
+    return Modifier((name,), lambda value: f" {name}:{value}" if value else "", name, number)
 
 
 def _signed(name: str, width: int) -> Modifier:
@@ -58,7 +65,7 @@ def _signed(name: str, width: int) -> Modifier:
     def text(value: int) -> str:
         return f" {name}:{value - 2 * half if value >= half else value}" if value else ""
 
-    return Modifier((name,), text)
+    return Modifier((name,), text, name, lambda shown: number(shown) & 2 * half - 1)
 
 
 def bits_text(name: str, value: int, count: int) -> str:
@@ -92,6 +99,10 @@ def op_sel(sources: int, whole: bool = False) -> Modifier:
     return Modifier(("op_sel",), text)
 
 
+PERMLANE: Final = _bits("op_sel", "op_sel", 2)
+"""Lanes that are off, and those that are out of bounds, in permutations of 16 lanes."""
+
+
 def packed(sources: int, mixed: bool) -> list[Modifier]:
     """op_sel, op_sel_hi, neg_lo and neg_hi of a packed row; `mixed` rows have other defaults, and
     negation and absolute value of their operands instead of the last two."""
@@ -103,7 +114,7 @@ def packed(sources: int, mixed: bool) -> list[Modifier]:
 
     found = [
         _bits("op_sel", "op_sel", sources),
-        Modifier(("op_sel_hi", "op_sel_hi2"), high),
+        Modifier(("op_sel_hi", "op_sel_hi2"), high, usual=0 if mixed else 7),
     ]
     if not mixed:
         found += [_bits("neg_lo", "neg", sources), _bits("neg_hi", "neg_hi", sources)]
@@ -141,9 +152,13 @@ def dpp8(invalid_lanes: bool) -> list[Modifier]:
 
     def lanes(value: int) -> str:
         order = ",".join(str(value >> 3 * n & 7) for n in range(8))
-        return f" dpp8:[{order}]" + (" fi:1" if invalid_lanes else "")
+        return f" dpp8:[{order}]"
 
-    return [Modifier(("lanes",), lanes)]
+    def value(shown: str) -> int:
+        return sum(int(lane) << 3 * n for n, lane in enumerate(shown.strip("[]").split(",")))
+
+    found = [Modifier(("lanes",), lanes, "dpp8", value)]
+    return [*found, Modifier((), lambda _: " fi:1")] if invalid_lanes else found
 
 
 def _selection(name: str, field: str) -> Modifier:
@@ -170,7 +185,7 @@ def cache_policy(layout: Format, row: Opcode) -> list[Modifier]:
     if "scope" in layout.fields:
         kind = row.memory.kind if row.memory is not None else MemoryKind.LOAD
         return [Modifier(("th", "scope"), _hint(layout.fields["th"].width, kind))] + [
-            _flag("nv") for _ in range("nv" in layout.fields and layout.name != "SMEM")
+            _flag("nv") for _ in range("nv" in layout.fields)
         ]
     order = ("sc0", "nt", "sc1", "glc", "slc", "dlc", "scc")
     return [_flag(name) for name in order if name in layout.fields]
@@ -202,11 +217,16 @@ def _atomic_hint(hint: int, scope: int) -> str:
     return "_".join(words)
 
 
+def scaled(layout: Format) -> list[Modifier]:
+    """The flag that an offset counts elements, where the format has it."""
+    return [_flag("scale_offset")] if "scale_offset" in layout.fields else []
+
+
 def memory(layout: Format, row: Opcode) -> list[Modifier]:
     """Offsets and flags of vector memory and LDS rows."""
     if layout.name == "DS":
         if row.memory_form.exchange == "swizzle":
-            return [Modifier(("offset",), swizzle), _flag("gds")]
+            return [Modifier(("offset",), swizzle, "offset", swizzle_value), _flag("gds")]
         if row.memory_form.offsets == 2:
             return [_number("offset0"), _number("offset1"), _flag("gds")]
         return [_number("offset"), _flag("gds")]
@@ -217,9 +237,7 @@ def memory(layout: Format, row: Opcode) -> list[Modifier]:
     unsigned = layout.name == "MUBUF" and layout.words == 2
     unsigned |= layout.name == "FLAT" and layout.words == 2
     found.append(_number("offset") if unsigned else _signed("offset", width))
-    if "scale_offset" in layout.fields:
-        found.append(_flag("scale_offset"))
-    found += cache_policy(layout, row)
+    found += scaled(layout) + cache_policy(layout, row)
     return found + [_flag(name) for name in ("lds", "tfe") if name in layout.fields]
 
 
@@ -278,21 +296,25 @@ def wave_matrix(layout: Format, row: Opcode, words: frozenset[str]) -> list[Modi
 _BYTES: Final = ("fp8", "bf8", "b8", "iu8", "i8", "u8", "iu4", "i4", "u4", "b4")
 
 
-def joined(layout: Format, modifiers: Sequence[Modifier], base: int = 0) -> tuple[list, Texts]:
-    """One table for a sequence of modifiers: the gathers (shift, mask, position) of its index."""
-    gathers, parts, position = [], [], 0
+def parts(layout: Format, modifiers: Sequence[Modifier], base: int = 0) -> tuple[Part, ...]:
+    """The parts of a text that a sequence of modifiers makes, of fields from bit `base` on."""
+    found = []
     for modifier in modifiers:
-        start = position
+        gathers, position = [], 0
         for name in modifier.fields:
             field = layout.fields[name]
             gathers.append((field.low + base, field.mask, position))
             position += field.width
-        parts.append((start, (1 << position - start) - 1, modifier.text))
-
-    def text(index: int) -> str:
-        return "".join([make(index >> start & mask) for start, mask, make in parts])
-
-    return gathers, Texts(text)
+        found.append(
+            Part(
+                tuple(gathers),
+                Texts(modifier.text),
+                value=modifier.value,
+                names=frozenset((modifier.name,)) if modifier.name else frozenset(),
+                usual=modifier.usual,
+            )
+        )
+    return tuple(found)
 
 
 BITOP3: Final = Modifier(

@@ -28,9 +28,11 @@ CODE_LITERAL64: Final = 254
 CODE_LITERAL: Final = 255
 FIRST_VGPR: Final = 256
 
-_VCC, _TTMP, _EXEC, _ZERO = 106, 108, 126, 128
+EXEC: Final = 126
+
+_VCC, _TTMP, _ZERO = 106, 108, 128
 _LAST_POSITIVE, _LAST_NEGATIVE = 192, 208
-_PAIRS: Final = {_VCC: "vcc", _EXEC: "exec"}
+_PAIRS: Final = {_VCC: "vcc", EXEC: "exec"}
 _FLOATS: Final = ("0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0")
 _FIRST_FLOAT, _INVERSE_2_PI = 240, 248
 _NAMES: Final = {
@@ -77,8 +79,12 @@ def scalar_text(target: str, code: int, dwords: int) -> str:
         name = "flat_scratch" if code < 104 else "xnack_mask"
         return name if dwords > 1 else f"{name}_{'hi' if code & 1 else 'lo'}"
     if code < _VCC:
+        if code + dwords > _VCC:
+            raise Undecodable(f"scalar register {code + dwords - 1}")
         return register("s", code, dwords)
     if _TTMP <= code < 124:
+        if code + dwords > 124:
+            raise Undecodable(f"trap register {code + dwords - 1 - _TTMP}")
         return register("ttmp", code - _TTMP, dwords)
     if code in (124, 125):
         return "null" if (code == 124) is ("null_at_124" in traits(target)) else "m0"
@@ -125,6 +131,18 @@ def _narrow(number: int, narrow: bool) -> str:
     if narrow and number & 0x80:
         high, number = HALF, number & 0x7F
     return f"v{number}.{'h' if high else 'l'}"
+
+
+@cache
+def scalar_codes(target: str) -> dict[str, int]:
+    """The codes of single scalar registers by their text."""
+    found: dict[str, int] = {}
+    for code in range(_ZERO):
+        try:
+            found.setdefault(scalar_text(target, code, 1), code)
+        except Undecodable:
+            continue
+    return found
 
 
 @cache

@@ -7,7 +7,7 @@ from wavecast.isa.encoding.formats import Format
 from wavecast.isa.encoding.opcodes import EncodedRow
 from wavecast.isa.encoding.operands import LITERAL, Texts
 from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
-from wavecast.isa.encoding.text_plan import Gather, Part, constant, gathered
+from wavecast.isa.encoding.text_plan import Part, constant, gathered
 from wavecast.isa.opcode import OperandKind
 
 
@@ -26,11 +26,11 @@ class PairPlanBuilder(PlanBuilder):
     def _own_modifiers(self) -> list[modifiers.Modifier]:
         return []
 
-    def _modifiers(self) -> tuple[list[Gather], Texts]:
+    def _modifiers(self) -> tuple[Part, ...]:
         if "bitop3" not in self.encoded.words:
             return super()._modifiers()
         field = self.fields[f"vsrc{self.half}2"]
-        return [(field.low, field.mask, 0)], Texts(modifiers.BITOP3.text)
+        return (gathered(Texts(modifiers.BITOP3.text), field),)
 
     def _operands(self) -> list[Part]:
         fields, half, sources = self.fields, self.half, 0

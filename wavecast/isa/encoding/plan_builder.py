@@ -13,7 +13,7 @@ from wavecast.isa.encoding import modifiers, operands
 from wavecast.isa.encoding.formats import Format, layout, traits
 from wavecast.isa.encoding.opcodes import EncodedRow
 from wavecast.isa.encoding.operands import Texts
-from wavecast.isa.encoding.text_plan import Gather, Part, TextPlan, constant, gathered
+from wavecast.isa.encoding.text_plan import Part, TextPlan, constant, gathered
 from wavecast.isa.opcode import OperandAccess, OperandKind
 
 WRITES = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
@@ -63,9 +63,13 @@ class PlanBuilder(ABC):
         """What the mnemonic ends with, without its underscore; "" for nothing."""
         return self.encoded.suffix
 
-    def _modifiers(self) -> tuple[list[Gather], Texts]:
-        """The gathers and the texts of all modifiers."""
-        return modifiers.joined(self.shape, self._own_modifiers())
+    def _rest(self) -> int:
+        """The bits that assemblers set where no part decides them."""
+        return self.shape.rest
+
+    def _modifiers(self) -> tuple[Part, ...]:
+        """The parts of all modifiers."""
+        return modifiers.parts(self.shape, self._own_modifiers())
 
     def build(self) -> TextPlan:
         """The plan. Raises TableError where the target does not have the word behind."""
@@ -73,9 +77,8 @@ class PlanBuilder(ABC):
         mnemonic = self.row.mnemonics[self.target]
         if suffix := self._suffix():
             mnemonic = f"{mnemonic}_{suffix}"
-        gathers, texts = self._modifiers()
-        trailing = Part(tuple(gathers), texts) if gathers else None
-        return TextPlan(mnemonic, tuple(parts), trailing, self._slots(parts))
+        slots = self._slots(parts)
+        return TextPlan(mnemonic, tuple(parts), self._modifiers(), slots, self._rest())
 
     def _slots(self, parts: Sequence[Part]) -> tuple[int, ...]:
         """For each operand the position of its upper bits, -1 for one without any."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from wavecast.isa.encoding import immediates, modifiers, operands
 from wavecast.isa.encoding.operands import LITERAL, Texts
 from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
-from wavecast.isa.encoding.text_plan import Part, constant, gathered
+from wavecast.isa.encoding.text_plan import Part, constant, gathered, immediate
 from wavecast.isa.opcode import OpcodeFlag, OperandKind, OperandRole
 
 
@@ -35,7 +37,7 @@ class ScalarPlanBuilder(PlanBuilder):
             if role.access in WRITES:
                 parts.append(self._scalar("sdst", role.dwords))
             elif role.kind is OperandKind.IMMEDIATE:
-                parts.append(gathered(Texts(immediates.message(self.target)), self.fields["src0"]))
+                parts.append(immediate(immediates.message(self.target), self.fields["src0"]))
             else:
                 parts.append(self._scalar_source("src0", role))
         return parts
@@ -47,7 +49,7 @@ class ScalarPlanBuilder(PlanBuilder):
             if role.access in WRITES:
                 parts.append(self._scalar("sdst", role.dwords))
             elif role.kind is OperandKind.IMMEDIATE and OpcodeFlag.INDEX_ON in self.row.flags:
-                parts.append(gathered(Texts(immediates.indexed), self.fields["src1"]))
+                parts.append(immediate(immediates.INDEXED, self.fields["src1"]))
             elif role.kind is OperandKind.IMMEDIATE:
                 parts.append(constant(LITERAL))
             else:
@@ -57,27 +59,29 @@ class ScalarPlanBuilder(PlanBuilder):
     def _sopk(self) -> list[Part]:
         parts: list[Part] = []
         registers = self.row.flags & {OpcodeFlag.GETREG, OpcodeFlag.SETREG}
-        immediate = immediates.hexadecimal
+        spelled = immediates.HEXADECIMAL
         if registers:
-            immediate = immediates.hardware_register(self.target)
+            spelled = immediates.hardware_register(self.target)
         for role in self.row.operands:
             if role.kind is OperandKind.LABEL:
-                parts.append(gathered(Texts(immediates.plain_decimal), self.fields["simm16"]))
+                parts.append(immediate(immediates.PLAIN_DECIMAL, self.fields["simm16"]))
             elif role.kind is not OperandKind.IMMEDIATE:
                 parts.append(self._scalar("sdst", role.dwords))
             elif registers and parts and self.row.operands[0].kind is OperandKind.IMMEDIATE:
                 parts.append(constant(LITERAL))
             else:
-                parts.append(gathered(Texts(immediate), self.fields["simm16"]))
+                parts.append(immediate(spelled, self.fields["simm16"]))
         return parts
 
     def _sopp(self) -> list[Part]:
         roles = self.row.operands
         if not roles:
             return []
-        make = immediates.program_immediate(self.row, self.encoded.words, self.target)
+        spelled = immediates.program_immediate(self.row, self.encoded.words, self.target)
         if roles[0].kind is OperandKind.LABEL:
-            make = immediates.plain_decimal
+            spelled = immediates.PLAIN_DECIMAL
+        part = immediate(spelled, self.fields["simm16"])
         if roles[0].optional:
-            return [gathered(Texts(lambda n: make(n) if n else ""), self.fields["simm16"])]
-        return [gathered(Texts(make), self.fields["simm16"])]
+            shown = Texts(lambda n: spelled.text(n) if n else "")
+            part = replace(part, texts=shown, optional=True)
+        return [part]

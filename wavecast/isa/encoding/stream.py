@@ -13,11 +13,17 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from wavecast.isa.collector import no_collections
 from wavecast.isa.encoding.decoder import MOST_WORDS, Decoding, machine_decoder
 from wavecast.isa.encoding.opcodes import EncodedRow, encoded_rows
 from wavecast.isa.opcode import OpcodeFlag
 
 _WORD = 4
+_new: Final = tuple.__new__
+"""Makes named tuples in a third of the time of calling their class."""
+
+_LONG: Final = range(3, MOST_WORDS + 1)
+"""Words of long instructions."""
 
 
 class _Unread(Enum):
@@ -64,6 +70,7 @@ class CodeReader:
         self._known: tuple[dict[int, Decoding], ...] = tuple({} for _ in range(MOST_WORDS + 1))
         self._known_upper: dict[tuple[int, int], Decoding | None] = {}
 
+    @no_collections()
     def read(self, code: bytes, address: int, starts: Iterable[int] = ()) -> list[Placed]:
         """The instructions of `code`, which lies at `address`, in order.
 
@@ -73,33 +80,40 @@ class CodeReader:
         array = np.frombuffer(code[: len(code) // _WORD * _WORD], dtype="<u4")
         words = array.tolist()
         pairs = (array[:-1] | array[1:].astype(np.uint64) << np.uint64(32)).tolist()
+        pairs.append(-1)
         found: list[Decoding | _Unread | None] = [_UNREAD] * len(words)
+        order: list[int] = []
         pending = [0, *((start - address) // _WORD for start in starts)]
+        walks = 0
         while pending:
             position = pending.pop()
-            for index in self._walk(code, words, pairs, position, found):
-                if 0 <= index < len(words) and found[index] is _UNREAD:
-                    pending.append(index)
-        return self._completed(_ordered(found, words, address), words)
+            if not 0 <= position < len(words) or found[position] is not _UNREAD:
+                continue
+            walks += 1
+            pending += self._walk(code, words, pairs, position, found, order)
+        if walks > 1:
+            order.sort()
+        items = [_new(Placed, (address + _WORD * at, found[at], words[at])) for at in order]
+        if walks > 1:
+            items = _without_overlap(items)
+        return self._completed(items, code) if self._modes else items
 
-    def _completed(self, items: list[Placed], words: list[int]) -> list[Placed]:
+    def _completed(self, items: list[Placed], code: bytes) -> list[Placed]:
         """With complete numbers of registers behind `s_set_vgpr_msb`, which selects their upper
         bits for all that follows."""
         modes = self._modes
-        if not modes:
-            return items
         upper, completed = 0, []
+        start = items[0].address if items else 0
         for item in items:
-            decoding = item.decoding
-            if decoding is not None and decoding.row in modes:
-                upper = item.word & 0xFF
-            elif decoding is not None and upper:
-                first = (item.address - items[0].address) // _WORD
-                value = 0
-                for shift, word in enumerate(words[first : first + decoding.words]):
-                    value |= word << 32 * shift
-                again = self._with_upper(value, decoding.words, upper)
-                item = Placed(item.address, again, item.word)
+            address, decoding, word = item
+            if decoding is not None:
+                if decoding.row in modes:
+                    upper = word & 0xFF
+                elif upper:
+                    first = address - start
+                    own = code[first : first + _WORD * decoding.words]
+                    again = self._with_upper(int.from_bytes(own, "little"), decoding.words, upper)
+                    item = _new(Placed, (address, again, word))
             completed.append(item)
         return completed
 
@@ -117,59 +131,43 @@ class CodeReader:
         pairs: list[int],
         position: int,
         found: list[Decoding | _Unread | None],
+        order: list[int],
     ) -> list[int]:
-        """Reads from a word on until what is read already, into `found`; returns the indices of the
-        words that branches go to. `pairs` has every two words that follow each other."""
+        """Reads from a word on until what is read already, into `found` and its position into
+        `order`; returns the indices of the words that branches go to. `pairs` has every two words
+        that follow each other."""
         targets = []
         count = len(words)
         one, two = self._known[1].get, self._known[2].get
         while position < count and found[position] is _UNREAD:
-            decoding = one(words[position])
-            if decoding is None and position + 1 < count:
-                decoding = two(pairs[position])
+            decoding = one(words[position]) or two(pairs[position])
             if decoding is None:
                 decoding = self._longer(code, words, position)
             found[position] = decoding
+            order.append(position)
             if decoding is None:
                 position += 1
                 continue
-            position += decoding.words
-            if decoding.target is not None:
-                targets.append(position + decoding.target)
+            _, size, _, target = decoding
+            position += size
+            if target is not None:
+                targets.append(position + target)
         return targets
 
     def _longer(self, code: bytes, words: list[int], position: int) -> Decoding | None:
         """The instruction at a word that is neither alone nor with the next one a known one."""
-        three = self._known[3]
-        available = len(words) - position
-        if available > 2 and three:
-            key = words[position] | words[position + 1] << 32 | words[position + 2] << 64
-            if (known := three.get(key)) is not None:
-                return known
         first = _WORD * position
-        available = min(available, MOST_WORDS)
+        available = min(len(words) - position, MOST_WORDS)
         key = int.from_bytes(code[first : first + _WORD * available], "little")
+        for size in _LONG[: max(0, available - 2)]:
+            known = self._known[size].get(key & (1 << 32 * size) - 1)
+            if known is not None:
+                return known
         decoding = self._decoder.decode(key, available)
         if decoding is not None:
             size = decoding.words
             self._known[size][key & (1 << 32 * size) - 1] = decoding
         return decoding
-
-
-def _ordered(
-    found: list[Decoding | _Unread | None], words: list[int], address: int
-) -> list[Placed]:
-    """What is read, in order, without overlap."""
-    _new = tuple.__new__  # a third of the time of calling the class
-    items: list[Placed] = []
-    end, overlap = 0, False
-    for position, decoding in enumerate(found):
-        if decoding is _UNREAD:
-            continue
-        items.append(_new(Placed, (address + _WORD * position, decoding, words[position])))
-        overlap = overlap or position < end
-        end = position + (1 if decoding is None else decoding.words)
-    return _without_overlap(items) if overlap else items
 
 
 def _without_overlap(items: list[Placed]) -> list[Placed]:

@@ -4,6 +4,7 @@ that moves data between lanes (DPP, DPP8) or selects bytes (SDWA)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wavecast.isa.encoding import modifiers, operands
 from wavecast.isa.encoding.formats import BitField
@@ -31,6 +32,12 @@ class VectorPlanBuilder(PlanBuilder):
         if name == "VOP3P" or (not suffix and name == "VOP3"):
             return f"e64_{kind}"
         return f"{suffix}_{kind}" if name == "VOP3" and suffix else kind
+
+    def _rest(self) -> int:
+        """A comparison that only writes EXEC names it as its result (gfx10 and later)."""
+        if self.shape.name == "VOP3" and self.row.form == "VOPC":
+            return self.shape.rest | operands.EXEC << self.fields["vdst"].low
+        return self.shape.rest
 
     def _operands(self) -> list[Part]:
         parts: list[Part] = []
@@ -92,7 +99,7 @@ class VectorPlanBuilder(PlanBuilder):
         dwords = role.dwords or self.mask_dwords
         if position in self.encoded.accumulators:
             texts = Texts(lambda n: operands.vector_text(n & 0xFF, dwords, "a"))
-            return gathered(texts, field)
+            return replace(gathered(texts, field), usual=operands.FIRST_VGPR)
         half = position in self.encoded.halves
         texts = operands.sources(self.target, dwords, role.type, half, self.narrow)
         gathers: list[Gather] = [(field.low, field.mask, 0)]
@@ -179,16 +186,11 @@ class VectorPlanBuilder(PlanBuilder):
         ]
         return Part(tuple(gathers), Texts(text))
 
-    def _modifiers(self) -> tuple[list[Gather], Texts]:
-        own = modifiers.joined(self.shape, self._own_modifiers())
+    def _modifiers(self) -> tuple[Part, ...]:
+        own = modifiers.parts(self.shape, self._own_modifiers())
         if self.behind is None:
             return own
-        behind = modifiers.joined(self.behind, self._modifiers_behind(), self.base)
-        width = sum(mask.bit_length() for _, mask, _ in own[0])
-        first, second = own[1], behind[1]
-        gathers = own[0] + [(shift, mask, at + width) for shift, mask, at in behind[0]]
-        ones = (1 << width) - 1
-        return gathers, Texts(lambda index: first[index & ones] + second[index >> width])
+        return own + modifiers.parts(self.behind, self._modifiers_behind(), self.base)
 
     def _modifiers_behind(self) -> Sequence[modifiers.Modifier]:
         assert self.behind is not None
@@ -229,7 +231,7 @@ class VectorPlanBuilder(PlanBuilder):
         if "swap" in self.encoded.words:
             return [modifiers.SWAP]
         if "permlane" in self.encoded.words:
-            return [modifiers.op_sel(sources - 1)]
+            return [modifiers.PERMLANE]
         if not carry and not self.encoded.halves:
             found.append(modifiers.op_sel(sources, "op_sel4" in self.encoded.words))
         found.append(modifiers.CLAMP)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from wavecast.kernels.distributed import collectives
+from wavecast.kernels.distributed import collectives, products
 from wavecast.kernels.operator import Sizes, sizes
 
 RankTensors = Sequence[Mapping[str, Tensor]]
@@ -67,6 +67,32 @@ def _reduce_norm(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
         scale = torch.rsqrt(total.square().mean(-1, keepdim=True) + 1e-6)
         found.append((total * scale * one["weight"], total))
     return found
+
+
+def _product(ranks: RankTensors) -> Tensor:
+    return torch.stack([one["x"] @ one["weight"].T for one in ranks]).sum(0)
+
+
+def _product_reduce(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
+    return [(_product(ranks),)] * len(ranks)
+
+
+def _product_scatter(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
+    return [(part,) for part in _product(ranks).chunk(len(ranks))]
+
+
+def _gather_product(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
+    x = torch.cat([one["x"] for one in ranks])
+    return [(x @ one["weight"].T,) for one in ranks]
+
+
+def _multiplied(world: int, rows: int, columns: int, k: int) -> Mapping[str, tuple[int, ...]]:
+    del world
+    return {"x": (rows, k), "weight": (columns, k)}
+
+
+def _scattered(world: int, rows: int, columns: int, k: int) -> Mapping[str, tuple[int, ...]]:
+    return {"x": (world * rows, k), "weight": (columns, k)}
 
 
 def _flat(world: int, count: int) -> Mapping[str, tuple[int, ...]]:
@@ -133,6 +159,33 @@ DESCRIPTIONS: Final = (
         shapes=_normed,
         reference=_reduce_norm,
         cases=sizes("rows columns dtype", (3, 300, "bfloat16")),
+    ),
+    CollectiveOperator(
+        summary="product, a part of its sum over ranks on each",
+        call=products.matmul_reduce_scatter,
+        shapes=_scattered,
+        reference=_product_scatter,
+        cases=sizes("rows columns k dtype", (3, 70, 40, "bfloat16"), (65, 66, 33, "float32")),
+    ),
+    CollectiveOperator(
+        summary="product, summed over ranks",
+        call=products.matmul_all_reduce,
+        shapes=_multiplied,
+        reference=_product_reduce,
+        cases=sizes(
+            "rows columns k dtype shots",
+            (5, 70, 40, "bfloat16", 1),
+            (67, 66, 33, "float16", 2),
+            (16, 64, 64, "bfloat16", 0),
+        ),
+        options=("shots",),
+    ),
+    CollectiveOperator(
+        summary="the tensors of all ranks, multiplied",
+        call=products.all_gather_matmul,
+        shapes=_multiplied,
+        reference=_gather_product,
+        cases=sizes("rows columns k dtype", (3, 70, 40, "bfloat16"), (66, 65, 33, "float32")),
     ),
 )
 

@@ -12,7 +12,13 @@ from wavecast.kernels.distributed.collectives import (
     reduce_scatter,
     shots_for,
 )
+from wavecast.kernels.distributed.context import all_gather_attention, ring_attention, shift
 from wavecast.kernels.distributed.experts import Dispatched, expert_combine, expert_dispatch
+from wavecast.kernels.distributed.products import (
+    all_gather_matmul,
+    matmul_all_reduce,
+    matmul_reduce_scatter,
+)
 from wavecast.kernels.distributed.quantised import (
     all_reduce_quantised,
     all_reduce_rms_norm_quantised,
@@ -22,6 +28,8 @@ __all__ = [
     "Dispatched",
     "RankGroup",
     "all_gather",
+    "all_gather_attention",
+    "all_gather_matmul",
     "all_reduce",
     "all_reduce_quantised",
     "all_reduce_rms_norm",
@@ -32,6 +40,10 @@ __all__ = [
     "expert_combine",
     "expert_dispatch",
     "groups",
+    "matmul_all_reduce",
+    "matmul_reduce_scatter",
     "reduce_scatter",
+    "ring_attention",
+    "shift",
     "shots_for",
 ]

@@ -21,14 +21,46 @@ BLOCKS: Final = OWN_BLOCKS
 
 
 @triton.jit
-def notify(signals, rank, epoch, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr):
-    """Release what this program has stored to all peers."""
-    row = tl.program_id(0) * triton.next_power_of_2(WORLD * WAVES)
+def notify(
+    signals, program, rank, epoch,
+    WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Release what this program has stored to all peers, as program number `program`."""
+    row = program * triton.next_power_of_2(WORLD * WAVES)
     thread = tl.arange(0, WAVES * LANES)
     sent = row + rank * WAVES + thread // LANES
-    first = thread % LANES == 0
-    for peer in tl.static_range(WORLD):
-        tl.atomic_xchg(signals[peer] + sent, epoch, mask=first, sem="release", scope="sys")
+    lane = thread % LANES
+    for first in tl.static_range(0, WORLD, LANES):  # lane p signals peer p: one release for all
+        slot = signals[first] + sent
+        for peer in tl.static_range(first + 1, min(first + LANES, WORLD)):
+            slot = tl.where(lane == peer - first, signals[peer] + sent, slot)
+        mask = lane < WORLD - first
+        tl.atomic_xchg(slot, epoch, mask=mask, sem="release", scope="sys")
+
+
+@triton.jit
+def notify_one(
+    signals, program, rank, epoch,
+    WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Release what this program has stored to the rank of a pad, as program number `program`."""
+    row = program * triton.next_power_of_2(WORLD * WAVES)
+    thread = tl.arange(0, WAVES * LANES)
+    slot = signals + row + rank * WAVES + thread // LANES
+    tl.atomic_xchg(slot, epoch, mask=thread % LANES == 0, sem="release", scope="sys")
+
+
+@triton.jit
+def wait_for_one(
+    own_signals, program, source, epoch, WORLD: tl.constexpr, WAVES: tl.constexpr
+):  # fmt: skip
+    """Acquire what program number `program` of rank `source` has released by `epoch`."""
+    slot = own_signals + program * triton.next_power_of_2(WORLD * WAVES) + source * WAVES
+    missing = 1
+    while missing > 0:
+        seen = tl.atomic_add(slot + tl.arange(0, WAVES), 0, sem="acquire", scope="sys")
+        missing = tl.sum(tl.where(seen < epoch, 1, 0), axis=0)
+    tl.debug_barrier()
 
 
 @triton.jit
@@ -51,7 +83,7 @@ def exchange(
     WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Release what this program has stored to all peers, and acquire what theirs have."""
-    notify(signals, rank, epoch, WORLD, WAVES, LANES)
+    notify(signals, tl.program_id(0), rank, epoch, WORLD, WAVES, LANES)
     wait_for(own_signals, tl.program_id(0), epoch, WORLD, WAVES)
 
 
@@ -62,7 +94,7 @@ def exchange_all(
 ):  # fmt: skip
     """As `exchange`, with what all programs of all ranks have released; there are as many on each.
     `PROGRAMS` is a power of two, at least their number."""
-    notify(signals, rank, epoch, WORLD, WAVES, LANES)
+    notify(signals, tl.program_id(0), rank, epoch, WORLD, WAVES, LANES)
     SLOTS: tl.constexpr = triton.next_power_of_2(WORLD * WAVES)
     slot = tl.arange(0, PROGRAMS * SLOTS)
     mask = (slot < tl.num_programs(0) * SLOTS) & (slot % SLOTS < WORLD * WAVES)
@@ -78,4 +110,13 @@ def pad_size(world: int, waves: int) -> int:
     return BLOCKS * triton.next_power_of_2(world * waves)
 
 
-__all__ = ["BLOCKS", "exchange", "exchange_all", "notify", "pad_size", "wait_for"]
+__all__ = [
+    "BLOCKS",
+    "exchange",
+    "exchange_all",
+    "notify",
+    "notify_one",
+    "pad_size",
+    "wait_for",
+    "wait_for_one",
+]

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from wavecast.analyze.sync.outstanding import OutstandingFlow
 from wavecast.arch import Device, capabilities
-from wavecast.compile.codeobject import Launch
+from wavecast.compile import hip
+from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import CompileError, MissingFact, WavecastError
-from wavecast.integrations.triton.generate import assembled
 from wavecast.isa import parse
 from wavecast.isa.liveness import liveness
 from wavecast.isa.opcode import OpcodeFlag
@@ -235,7 +235,17 @@ def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
         return parse(text, code.target, kernel=code.kernel).kernels[code.kernel].program
 
     done = completed(layout, code.assembly, program_of)
-    return replace(launch, code=assembled(code, done.text(code.assembly), device))
+    return replace(launch, code=_assembled(code, done.text(code.assembly), device))
+
+
+def _assembled(code: CodeObject, text: str, device: Device) -> CodeObject:
+    """The kernel with other assembly: Triton assembles its kernels, and the compiler of HIP files
+    the others. Raises CompileError, MissingTool."""
+    from wavecast.integrations.triton.generate import assembled, with_machine_code
+
+    if code.origin == "triton":
+        return assembled(code, text, device)
+    return with_machine_code(code, text, hip.assembled(text, code.target))
 
 
 __all__ = ["KernelSchedule", "LoopSchedule", "rearranged", "schedule"]

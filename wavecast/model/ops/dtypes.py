@@ -12,6 +12,11 @@ KNOWN: Final = (
     *("complex64", "complex128"),
 )
 
+OF_MATRICES: Final = tuple(
+    dict.fromkeys(one.short for one in dtypes.DTYPES.values() if one.rate and not one.element)
+)
+"""The dtypes of matrix instructions by their short names, without block-scaled ones."""
+
 
 def element_bytes(dtype: str) -> float:
     """Raises UnknownName."""
@@ -20,4 +25,4 @@ def element_bytes(dtype: str) -> float:
     return dtypes.element_bytes(dtype)
 
 
-__all__ = ["KNOWN", "element_bytes"]
+__all__ = ["KNOWN", "OF_MATRICES", "element_bytes"]

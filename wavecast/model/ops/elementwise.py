@@ -26,7 +26,7 @@ from wavecast.model.bounds import Work
 from wavecast.model.chip import Chip
 from wavecast.model.memory import Traffic
 from wavecast.model.ops.base import Op
-from wavecast.model.ops.dtypes import element_bytes
+from wavecast.model.ops.dtypes import KNOWN, element_bytes
 from wavecast.model.ops.sizes import parse_sizes, predicted, taken, truth, whole
 from wavecast.model.prediction import Prediction
 from wavecast.model.streaming import Streaming, kernel_parts, lanes
@@ -150,7 +150,13 @@ class Elementwise(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(cls.kind, options, OPTIONS, required=("function", "dtype"))
+        given = taken(
+            cls.kind,
+            options,
+            OPTIONS,
+            required=("function", "dtype"),
+            values={"function": FUNCTIONS, "dtype": KNOWN},
+        )
         result = parse_sizes(shape)
         op = cls.of(given["function"], result, given["dtype"])
         operands, parts = op.operands, whole(cls.kind, "parts", given.get("parts", "1"))

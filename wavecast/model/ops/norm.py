@@ -29,7 +29,7 @@ from wavecast.model.chip import Chip
 from wavecast.model.demand import Amount
 from wavecast.model.memory import Traffic
 from wavecast.model.ops.base import Op
-from wavecast.model.ops.dtypes import element_bytes
+from wavecast.model.ops.dtypes import KNOWN, element_bytes
 from wavecast.model.ops.rows import FAMILY, RowSizes, launch
 from wavecast.model.ops.sizes import parse_sizes, predicted, taken, truth
 from wavecast.model.prediction import Prediction
@@ -90,7 +90,13 @@ class Norm(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(cls.kind, options, OPTIONS, required=("function", "dtype"))
+        given = taken(
+            cls.kind,
+            options,
+            OPTIONS,
+            required=("function", "dtype"),
+            values={"function": FUNCTIONS, "dtype": KNOWN},
+        )
         rows, columns = parse_sizes(shape, 2)
         return cls(
             given["function"],

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Self
 
 from wavecast.errors import UnknownName
 from wavecast.model.ops.base import Op
-from wavecast.model.ops.dtypes import element_bytes
+from wavecast.model.ops.dtypes import KNOWN, element_bytes
 from wavecast.model.ops.sizes import parse_sizes, taken
 from wavecast.model.timing import TIMINGS
 
@@ -33,7 +33,7 @@ class RowOp(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(cls.kind, options, OPTIONS, required=("dtype",))
+        given = taken(cls.kind, options, OPTIONS, required=("dtype",), values={"dtype": KNOWN})
         rows, columns = parse_sizes(shape, 2)
         return cls(rows, columns, given["dtype"], given.get("timing", "kernel"))
 

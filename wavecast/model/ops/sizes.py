@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wavecast.arch import Device
 from wavecast.errors import UnknownName, UsageError
@@ -38,14 +38,26 @@ def taken(
     options: Mapping[str, str],
     known: Sequence[str],
     required: Sequence[str] = (),
+    *,
+    values: Mapping[str, Iterable[str]],
 ) -> Mapping[str, str]:
-    """The options, checked. Raises UnknownName for one the op lacks, UsageError for a missing."""
+    """The options, checked; `values` are what a required option can be, by its name.
+
+    Raises UnknownName for an option the op lacks and for a value of `function` that it lacks,
+    UsageError for what is missing, all of it with its values.
+    """
     for name in options:
         if name not in known:
             raise UnknownName(f"option of {kind}", name, known)
-    for name in required:
-        if name not in options:
-            raise UsageError(f"{kind} needs {_as_option(name)}")
+    functions = values.get("function")
+    if functions is not None and "function" in options and options["function"] not in functions:
+        raise UnknownName(f"{kind} function", options["function"], functions)
+    missing = [name for name in required if name not in options]
+    if missing:
+        raise UsageError(
+            f"{kind} needs {' and '.join(map(_as_option, missing))}",
+            hint="; ".join(f"{n}: {', '.join(values[n])}" for n in missing if n in values),
+        )
     return options
 
 

@@ -7,7 +7,7 @@ for (const section of document.querySelectorAll("section[data-kernel]")) {
   const source = section.querySelector(".source");
   const code = section.querySelector(".code");
   const choice = section.querySelector("select");
-  const figures = section.querySelector(".figures tbody");
+  const figures = section.querySelector(".step-figures tbody");
   const summary = section.querySelector(".stepper .summary");
   let lit = "";
 

@@ -342,7 +342,7 @@ function findings() {
 
 async function later(what, more, draw) {
   const mine = `${number} ${launch} ${target} ${view}`;
-  panel.innerHTML = '<div class="inner dim">…</div>';
+  panel.innerHTML = '<div class="inner dim">being simulated …</div>';
   try {
     const found = await ask(what, { target, ...more });
     if (mine === `${number} ${launch} ${target} ${view}`) draw(found);
@@ -360,7 +360,8 @@ function memory() {
 }
 
 function roofline() {
-  panel.innerHTML = `<div class="inner">${current().roofline || "No roofline: work or rates are not known."}</div>`;
+  const key = '<p class="legend"><span class="dim">colours: the GPUs above</span><span class="dim">— datasheet</span><span class="dim">┄ sustained</span><span class="dim">● predicted</span><span class="dim">○ at most</span></p>';
+  panel.innerHTML = `<div class="inner">${current().roofline ? current().roofline + key : "No roofline: work or rates are not known."}</div>`;
 }
 
 function whatIf() {

@@ -248,6 +248,7 @@ def serve(
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((HOST, port))
+    listening.listen()  # The lifespan begins before uvicorn listens: a browser may be faster.
     port = listening.getsockname()[1]
     app = application(Workbench(session, engine), token, port)
     app.router.lifespan_context = _announcing(

@@ -87,6 +87,16 @@ class OperatorCall:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphLibraryCall:
+    """A call of an operator by code that `torch.compile` generated: `lines` (`path:line`) of the
+    model that it comes from, and how often it was made."""
+
+    call: OperatorCall
+    lines: tuple[str, ...]
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleGraph:
     """The calls of a model in the order they are made.
 
@@ -112,4 +122,4 @@ class ModuleGraph:
         return tuple(phase for phase in PHASES if phase in found)
 
 
-__all__ = ["PHASES", "ModuleGraph", "OperatorCall", "TensorSizes"]
+__all__ = ["PHASES", "GraphLibraryCall", "ModuleGraph", "OperatorCall", "TensorSizes"]

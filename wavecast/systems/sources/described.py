@@ -1,4 +1,4 @@
-"""A model without code: its kernels in a YAML file (docs/model.md has the format)."""
+"""A model without code: its kernels in a YAML file (docs/modules.md has the format)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _loaded(path: Path) -> Mapping[str, Any]:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"{path.name} is not YAML: {said}") from error
     if not isinstance(found, dict):
-        raise InputError(f"{path.name} is not a mapping", hint="docs/model.md has the format")
+        raise InputError(f"{path.name} is not a mapping", hint="docs/modules.md has the format")
     return found
 
 

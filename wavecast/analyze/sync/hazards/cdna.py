@@ -71,6 +71,10 @@ def _sources(item: Traits) -> int:
     return item.sources
 
 
+def _moved(item: Traits) -> int:
+    return item.moved
+
+
 def _touched(item: Traits) -> int:
     return item.sources | (item.writes & VECTOR)
 
@@ -82,7 +86,7 @@ def _exec(_: Traits) -> int:
 _RULES: Final = (
     HazardRule("a memory instruction reads an SGPR a vector instruction wrote",
         VALU, VMEM, _scalars, 5),
-    HazardRule("DPP reads a VGPR a vector instruction wrote", VALU, DPP, _sources, 2),
+    HazardRule("DPP reads a VGPR a vector instruction wrote", VALU, DPP, _moved, 2),
     HazardRule("DPP after a vector instruction wrote EXEC", VALU, DPP, _exec, 5),
     HazardRule("v_div_fmas reads VCC a vector instruction wrote", VALU, DIV_FMAS, lambda _: VCC, 4),
     HazardRule(

@@ -119,6 +119,17 @@ class Traits:
         return self.reads & VECTOR
 
     @property
+    def moved(self) -> int:
+        """The vector registers it reads as sources. What a DPP instruction leaves in its
+        destination is not among them: lanes that it does not write keep their value in place."""
+        pairs = zip(self.decoded.operands, self.decoded.roles, strict=True)
+        found = 0
+        for operand, role in pairs:
+            if role.access in (OperandAccess.READ, OperandAccess.READ_WRITE):
+                found |= operand.bits
+        return found & VECTOR
+
+    @property
     def scalars(self) -> int:
         """The scalar registers it reads, EXEC apart."""
         return self.reads & _SCALAR

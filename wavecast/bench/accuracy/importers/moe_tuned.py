@@ -106,6 +106,11 @@ def tile_of(kernel: str) -> tuple[int, int]:
     return 0, 0
 
 
+def assembly(kernel: str) -> bool:
+    """Whether a kernel is one of AITER's in assembly, which are named like C++ functions."""
+    return kernel.startswith("_ZN5aiter")
+
+
 def _case(row: Mapping[str, Any]) -> Case:
     device, unsure = stated_board(str(row.get("arch", "")), row.get("cu_count"))
     part = PARTS.get(str(row["stage"]), "")
@@ -141,9 +146,11 @@ def _case(row: Mapping[str, Any]) -> Case:
 def _op(row: Mapping[str, Any], part: str) -> FusedMoe:
     fields = sizes_and_formats(row)
     if part != "layer":
-        height, width = tile_of(str(row.get("kernel", "")))
+        kernel = str(row.get("kernel", ""))
+        height, width = tile_of(kernel)
         fields |= {"part": part, "block_m": int(row.get("block_m", height)), "tile_n": width}
+        fields["assembly"] = assembly(kernel)
     return FusedMoe(**fields)
 
 
-__all__ = ["MoeTuned", "format_of", "sizes_and_formats", "tile_of"]
+__all__ = ["MoeTuned", "assembly", "format_of", "sizes_and_formats", "tile_of"]

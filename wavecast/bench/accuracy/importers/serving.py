@@ -4,17 +4,17 @@ A run gives a case per metric. Its model is found by the longest part of its nam
 `wavecast.systems` knows; endings such as `-FP8` or `-tp4` are format and parallelism.
 
 A series is the runs of one table with a model, a format and an engine on a GPU. Where one of its
-rows states what its GPUs cannot do, the table's number of GPUs or its prompts are not what they
-seem (answers from the prefix cache, say), and no row of the series is a case.
+rows states more weights than its GPUs have memory, the table's number of GPUs is not what it seems,
+and no row of the series is a case. A row that states more FLOP/s than its GPUs have is not a case;
+the prompts of the others of its series are probably cached, and they are counted apart.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast import arch
@@ -22,7 +22,20 @@ from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
 from wavecast.bench.accuracy.importers.pools import pools_of, published
 from wavecast.bench.accuracy.importers.recipes import settings_of
-from wavecast.dtypes import element_bytes
+from wavecast.bench.accuracy.importers.serving_checks import (
+    CONFIGURATION,
+    SERIES,
+    ImpossibleRun,
+    TooFast,
+    check_rate,
+    check_weights,
+    derived,
+    disaggregated,
+    key_of,
+    mixtures,
+    repeats,
+    replace_throughput,
+)
 from wavecast.errors import UnknownName, Unpredictable, WavecastError
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment
@@ -70,26 +83,10 @@ _EARLY: Final = ("dstackai/benchmarks", "samuel-bohman/AI-benchmarking-guide")
 """Repositories with runs of early 2025: vLLM 0.7, SGLang 0.4 and TensorRT-LLM 0.17 or older."""
 _DECEMBER: Final = "gminneci/mantile"
 """Repository with runs of InferenceX of December 2025."""
-_MATRIX: Final = ("bf16", "fp8", "fp4")
-"""Dtypes whose rates bound what a GPU computes."""
+_STORED: Final = "native"
+"""Part of a precision that is the checkpoint's own."""
 _OTHER: Final = re.compile(r"DPA|TBO|DSpark|PD-|-dp\d")
 _TENSOR: Final = re.compile(r"-tp(\d+)")
-
-
-_SERIES: Final = ("source_repo", "file", "gpu", "framework", "model", "precision")
-
-
-_CONFIGURATION: Final = (
-    *_SERIES,
-    *("n_gpus", "tp", "dp", "ep", "isl", "osl", "spec_decoding", "disagg"),
-)
-_FALLS: Final = 1.5
-"""How much longer a token may take with fewer requests at once than with more. Between repeats of
-a run it varies by a few percent; runs with few requests have larger shares of warm-up."""
-
-
-class ImpossibleRun(Unpredictable):
-    """A row states what its GPUs cannot do."""
 
 
 class Serving(Importer):
@@ -103,21 +100,25 @@ class Serving(Importer):
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """A case per metric of every row that has it."""
         impossible: set[tuple[str, ...]] = set()
+        too_fast: set[tuple[str, ...]] = set()
         known = list(rows(frame))
-        mixed, repeated = _mixed(known), _repeated(known)
-        found = [(row, tuple(_cases(row, impossible))) for row in known]
+        mixed, repeated = mixtures(known), repeats(known)
+        found = [(row, tuple(_cases(row, impossible, too_fast))) for row in known]
         for number, (row, cases) in enumerate(found):
             reason = ""
             if number in repeated:
                 reason = "the row repeats a run of another table"
-            elif _key(row, _SERIES) in impossible:
-                reason = "other rows of its table, engine and model state what no GPU can do"
-            elif _key(row, _CONFIGURATION) in mixed:
+            elif key_of(row, SERIES) in impossible:
+                reason = "other rows of its series state more weights than their GPUs have room for"
+            elif key_of(row, CONFIGURATION) in mixed:
                 reason = "tokens take longer with fewer requests at once: not one deployment"
+            cached = key_of(row, SERIES) in too_fast
             for case in cases:
-                yield (
-                    case if case.op is None or not reason else replace(case, op=None, reason=reason)
-                )
+                if case.op is not None and reason:
+                    case = replace(case, op=None, reason=reason)
+                elif isinstance(case.op, ServedModel) and cached:
+                    case = replace(case, op=replace(case.op, cached=True))
+                yield case
 
 
 def known_model(name: str) -> str:
@@ -136,46 +137,10 @@ def known_model(name: str) -> str:
     raise UnknownName("model", name, huggingface.models())
 
 
-def _key(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(row.get(name, "")) for name in names)
-
-
-def _repeated(known: Sequence[Mapping[str, Any]]) -> set[int]:
-    """The rows of disaggregated runs whose latencies are those of a row that states more: tables
-    collect runs that others publish with their GPUs."""
-    first: set[tuple[object, ...]] = set()
-    repeated = set()
-    for number, row in sorted(enumerate(known), key=lambda pair: not pair[1].get("n_gpus")):
-        if not _apart(row) or not row.get("mean_tpot") or not row.get("mean_ttft"):
-            continue
-        names = ("gpu", "isl", "osl", "batch_or_concurrency")
-        times = (round(float(row[name]), 3) for name in ("mean_ttft", "mean_tpot"))
-        run = (*(row.get(name) for name in names), *times)
-        if run in first:
-            repeated.add(number)
-        first.add(run)
-    return repeated
-
-
-def _mixed(known: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
-    """The configurations whose time per token falls with the requests at once by more than
-    `_FALLS`: their rows are not of one deployment, or not of closed loops. Rows of disaggregated
-    runs do not say their configurations."""
-    times: dict[tuple[str, ...], dict[float, list[float]]] = {}
-    for row in known:
-        if not _apart(row) and row.get("mean_tpot") and row.get("batch_or_concurrency"):
-            runs = times.setdefault(_key(row, _CONFIGURATION), {})
-            runs.setdefault(row["batch_or_concurrency"], []).append(row["mean_tpot"])
-    return {
-        key
-        for key, runs in times.items()
-        if (medians := [median(runs[count]) for count in sorted(runs)])
-        and any(one > _FALLS * min(medians[at:]) for at, one in enumerate(medians))
-    }
-
-
-def _cases(row: Mapping[str, Any], impossible: set[tuple[str, ...]]) -> Iterator[Case]:
-    """The cases of a row; adds its series to `impossible` where the row cannot be."""
+def _cases(
+    row: Mapping[str, Any], impossible: set[tuple[str, ...]], too_fast: set[tuple[str, ...]]
+) -> Iterator[Case]:
+    """The cases of a row; adds its series to `impossible` or `too_fast` where the row cannot be."""
     found = {}
     for metric, columns in METRICS.items():
         value, statistic = next(
@@ -191,12 +156,16 @@ def _cases(row: Mapping[str, Any], impossible: set[tuple[str, ...]]) -> Iterator
         model = known_model(str(row["model"]))
         load = _load(row)
         deployment = _deployment(row, model, device, load)
-        _check_weights(model, device, deployment)
-        _check_rate(found, model, device, load, deployment)
+        if derived(row):
+            replace_throughput(found, row, deployment)
+        check_weights(model, device, deployment)
+        check_rate(found, model, device, load, deployment)
     except (WavecastError, KeyError, ValueError, OverflowError) as error:
         deployment = None
         if isinstance(error, ImpossibleRun):
-            impossible.add(_key(row, _SERIES))
+            impossible.add(key_of(row, SERIES))
+        if isinstance(error, TooFast):
+            too_fast.add(key_of(row, SERIES))
         reason = error.message if isinstance(error, WavecastError) else why(error)
     for metric, (seconds, statistic) in found.items() or [("", (math.nan, ""))]:
         op = None
@@ -219,46 +188,6 @@ def _cases(row: Mapping[str, Any], impossible: set[tuple[str, ...]]) -> Iterator
         )
 
 
-def _check_weights(model: str, device: str, deployment: Deployment) -> None:
-    """Raises ImpossibleRun where the weights in the format that the row states need more memory
-    than its GPUs have."""
-    if not deployment.dtype:
-        return
-    parameters = huggingface.read(huggingface.models()[model], model).parameters
-    weights = parameters * element_bytes(deployment.dtype)
-    memory = deployment.parallel.gpus * arch.load(device).facts.integer("mem_size", "B")
-    if weights > memory:
-        raise ImpossibleRun(
-            f"the row states {weights / 1e9:.3g} GB of weights on {memory / 1e9:.3g} GB"
-        )
-
-
-def _check_rate(
-    found: Mapping[str, tuple[float, str]],
-    model: str,
-    device: str,
-    load: Load,
-    deployment: Deployment,
-) -> None:
-    """Raises ImpossibleRun for a closed loop that computes more than its GPUs can: by Little's law
-    the requests per second are those at once over the time of one."""
-    if "ttft" not in found or "tpot" not in found:
-        return
-    seconds = found["ttft"][0] + found["tpot"][0] * (load.output - 1)
-    architecture = huggingface.read(huggingface.models()[model], model)
-    tokens = load.concurrency / seconds * (load.prompt + load.output)
-    pools = deployment.disaggregation
-    gpus = pools.gpus(deployment.parallel) if pools else deployment.parallel.gpus
-    rate = 2 * architecture.active_parameters * tokens / gpus
-    chip = arch.load(device)
-    known = [chip.peak_flops(name) for name in _MATRIX]
-    peak = max((one.number for one in known if one is not None), default=math.inf)
-    if rate > peak:
-        raise ImpossibleRun(
-            f"the row states {rate / 1e15:.3g} PFLOP/s of a {device}, which has {peak / 1e15:.3g}"
-        )
-
-
 def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> Deployment:
     """Raises Unpredictable for settings that are not modelled, KeyError for an empty cell."""
     name, framework = str(row["model"]), str(row["framework"]).lower()
@@ -271,21 +200,22 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
         raise UnknownName("engine", framework, [engine for _, engine in ENGINES])
     named = _TENSOR.search(name)
     tensor = int(named[1]) if named else int(row.get("tp") or row.get("n_gpus") or 1)
-    if _apart(row) and not row.get("tp"):
+    if disaggregated(row) and not row.get("tp"):
         tensor = 8  # instances of whole nodes
     replicas = int(row.get("dp") or 1)
     own = replicas > 1 and tensor == 1 and row.get("n_gpus") == replicas
     tensor = replicas if own else tensor  # every GPU has sequences, and a part of the layers
     text = f"{name} {row.get('precision', '')}".lower()
     dtype = next((dtype for part, dtype in FORMATS if part in text), "")
+    dtype = "" if _STORED in text else dtype
     stored = huggingface.models()[model].get("quantization_config", {}).get("quant_method")
-    if engine == "trtllm" and not _apart(row) and row.get("dp") is None:
+    if engine == "trtllm" and not disaggregated(row) and row.get("dp") is None:
         # Of aiconfigurator. Requests wait although the memory has room for all of them.
         raise Unpredictable("the row states neither all parallelism nor the engine's limits")
     lengths = (load.prompt, load.output)
     known = [pools for pools in published() if (pools.gpu, pools.engine) == (device, engine)]
     if model == "DeepSeek-R1" and known:
-        if _apart(row):
+        if disaggregated(row):
             return _known_pools(row, device, engine, dtype, load)
         if tensor in {pools.gpus for pools in known}:
             # Tables of aiconfigurator repeat such runs as those of one instance.
@@ -314,11 +244,6 @@ def _speculation(row: Mapping[str, Any], engine: str) -> Speculation | None:
         raise Unpredictable(f"{method} of {engine}: the row does not say how much is drafted")
     # .github/benchmark/*.json of ROCm/ATOM: --num-speculative-tokens 3, prompts as a chat.
     return speculation("mtp:3", workload=_CHAT)
-
-
-def _apart(row: Mapping[str, Any]) -> bool:
-    """Whether a run is disaggregated."""
-    return str(row.get("disagg", "false")).lower() == "true"
 
 
 def _known_pools(
@@ -359,7 +284,7 @@ def _known_pools(
 def _pools(row: Mapping[str, Any], tensor: int, dtype: str) -> Disaggregation | None:
     """Raises Unpredictable where the row does not say which GPUs prefill, or the format: tables of
     disaggregated runs have the fp4 and the fp8 checkpoint under one name."""
-    if not _apart(row):
+    if not disaggregated(row):
         return None
     if not dtype:
         raise Unpredictable("disaggregated: the row does not say the format of the weights")

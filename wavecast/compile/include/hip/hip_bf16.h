@@ -79,7 +79,7 @@ __WC_COMPARISON(>=, __hge)
 
 __WC_FN bool __hisnan(__hip_bfloat16 x) { return (float)x != (float)x; }
 __WC_FN __hip_bfloat16 __hneg(__hip_bfloat16 x) { return (__hip_bfloat16)(-(float)x); }
-__WC_FN __hip_bfloat16 __habs(__hip_bfloat16 x) {
+template <int = 0> __WC_FN __hip_bfloat16 __habs(__hip_bfloat16 x) {  // as for __half
     return (__hip_bfloat16)__builtin_fabsf((float)x);
 }
 __WC_FN __hip_bfloat16 __hmax(__hip_bfloat16 a, __hip_bfloat16 b) {

@@ -78,7 +78,8 @@ __WC_COMPARISON(>=, __hge)
 __WC_FN bool __hisnan(__half x) { return x != x; }
 __WC_FN __half __hneg(__half x) { return -x; }
 __WC_FN __half2 __hneg2(__half2 x) { return -x; }
-__WC_FN __half __habs(__half x) { return __builtin_elementwise_abs(x); }
+// A template, since sources define it for _Float16, which is another type in ROCm's headers.
+template <int = 0> __WC_FN __half __habs(__half x) { return __builtin_elementwise_abs(x); }
 __WC_FN __half2 __habs2(__half2 x) { return __half2(__builtin_elementwise_abs(x.data)); }
 __WC_FN __half __hmax(__half a, __half b) { return __builtin_fmaxf16(a, b); }
 __WC_FN __half __hmin(__half a, __half b) { return __builtin_fminf16(a, b); }

@@ -29,8 +29,8 @@ template <int M, bool FNUZ> __WC_FN unsigned char __wc_fp8_encode(float x) {
     if (a < smallest) {
         code = (unsigned)__builtin_rintf(a * (float)(1ull << (bias - 1 + M)));
     } else {
-        unsigned magnitude = bits & 0x7fffffff, half = 1u << (22 - M);
-        magnitude += half - 1 + (magnitude >> (23 - M) & 1);
+        unsigned magnitude = bits & 0x7fffffff, below_half = (1u << (22 - M)) - 1;
+        magnitude += below_half + (magnitude >> (23 - M) & 1);
         code = (magnitude >> (23 - M)) - ((127u - bias) << M);
     }
     code = code > top ? top : code;
@@ -85,6 +85,53 @@ typedef __wc_fp8<3, false> __hip_fp8_e4m3;
 typedef __wc_fp8<2, false> __hip_fp8_e5m2;
 typedef __wc_fp8<3, true> __hip_fp8_e4m3_fnuz;
 typedef __wc_fp8<2, true> __hip_fp8_e5m2_fnuz;
+
+typedef unsigned short __hip_fp8x2_storage_t;
+typedef unsigned __hip_fp8x4_storage_t;
+typedef enum { __HIP_NOSAT, __HIP_SATFINITE } __hip_saturation_t;
+typedef enum {
+    __HIP_E4M3, __HIP_E5M2, __HIP_E4M3_FNUZ, __HIP_E5M2_FNUZ
+} __hip_fp8_interpretation_t;
+
+// Saturates always: __HIP_NOSAT is for values that fit.
+__WC_FN __hip_fp8_storage_t __hip_cvt_float_to_fp8(float x, __hip_saturation_t,
+                                                   __hip_fp8_interpretation_t format) {
+    switch (format) {
+        case __HIP_E4M3: return __hip_fp8_e4m3::from_float(x);
+        case __HIP_E5M2: return __hip_fp8_e5m2::from_float(x);
+        case __HIP_E4M3_FNUZ: return __hip_fp8_e4m3_fnuz::from_float(x);
+        default: return __hip_fp8_e5m2_fnuz::from_float(x);
+    }
+}
+
+template <typename One> struct __wc_fp8x2 {
+    __hip_fp8x2_storage_t __x;
+    __wc_fp8x2() = default;
+    __device__ __wc_inline __wc_fp8x2(float2 v)
+        : __x((unsigned short)(One::from_float(v.x) | One::from_float(v.y) << 8)) {}
+    __device__ __wc_inline operator float2() const {
+        return {One::to_float(__x & 0xff), One::to_float(__x >> 8)};
+    }
+};
+template <typename One> struct __wc_fp8x4 {
+    __hip_fp8x4_storage_t __x;
+    __wc_fp8x4() = default;
+    __device__ __wc_inline __wc_fp8x4(float4 v)
+        : __x(One::from_float(v.x) | One::from_float(v.y) << 8 | One::from_float(v.z) << 16 |
+              (unsigned)One::from_float(v.w) << 24) {}
+    __device__ __wc_inline operator float4() const {
+        return {One::to_float(__x & 0xff), One::to_float(__x >> 8 & 0xff),
+                One::to_float(__x >> 16 & 0xff), One::to_float(__x >> 24)};
+    }
+};
+typedef __wc_fp8x2<__hip_fp8_e4m3> __hip_fp8x2_e4m3;
+typedef __wc_fp8x2<__hip_fp8_e5m2> __hip_fp8x2_e5m2;
+typedef __wc_fp8x2<__hip_fp8_e4m3_fnuz> __hip_fp8x2_e4m3_fnuz;
+typedef __wc_fp8x2<__hip_fp8_e5m2_fnuz> __hip_fp8x2_e5m2_fnuz;
+typedef __wc_fp8x4<__hip_fp8_e4m3> __hip_fp8x4_e4m3;
+typedef __wc_fp8x4<__hip_fp8_e5m2> __hip_fp8x4_e5m2;
+typedef __wc_fp8x4<__hip_fp8_e4m3_fnuz> __hip_fp8x4_e4m3_fnuz;
+typedef __wc_fp8x4<__hip_fp8_e5m2_fnuz> __hip_fp8x4_e5m2_fnuz;
 
 #undef __WC_FP8_FNUZ
 #undef __WC_FP8_OCP

@@ -222,6 +222,11 @@
 #define cudaMemAdviseUnsetPreferredLocation hipMemAdviseUnsetPreferredLocation
 #define cudaMemAdviseSetAccessedBy hipMemAdviseSetAccessedBy
 #define cudaMemAdviseUnsetAccessedBy hipMemAdviseUnsetAccessedBy
+#define cudaTextureObject_t hipTextureObject_t
+#define cudaSurfaceObject_t hipSurfaceObject_t
+#define cudaTextureDesc hipTextureDesc
+#define cudaResourceDesc hipResourceDesc
+#define cudaChannelFormatDesc hipChannelFormatDesc
 #define cudaArray hipArray
 #define cudaArray_t hipArray_t
 #define cudaStreamCaptureModeGlobal hipStreamCaptureModeGlobal

@@ -199,6 +199,20 @@ hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *dynamic_ld
 hipError_t hipConfigureCall(dim3 grid, dim3 block, size_t dynamic_lds WC_OR(0),
                             hipStream_t stream WC_OR(0));
 
+// --- contexts of the driver API
+hipError_t hipCtxCreate(hipCtx_t *context, unsigned flags, hipDevice_t device);
+hipError_t hipCtxDestroy(hipCtx_t context);
+hipError_t hipCtxPushCurrent(hipCtx_t context);
+hipError_t hipCtxPopCurrent(hipCtx_t *context);
+hipError_t hipCtxSetCurrent(hipCtx_t context);
+hipError_t hipCtxGetCurrent(hipCtx_t *context);
+hipError_t hipCtxGetDevice(hipDevice_t *device);
+hipError_t hipCtxSynchronize(void);
+hipError_t hipDevicePrimaryCtxRetain(hipCtx_t *context, hipDevice_t device);
+hipError_t hipDevicePrimaryCtxRelease(hipDevice_t device);
+hipError_t hipDevicePrimaryCtxSetFlags(hipDevice_t device, unsigned flags);
+hipError_t hipDevicePrimaryCtxGetState(hipDevice_t device, unsigned *flags, int *active);
+
 // --- graphs
 hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode);
 hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t *graph);
@@ -334,3 +348,11 @@ inline hipPitchedPtr make_hipPitchedPtr(void *pointer, size_t pitch, size_t widt
 }
 #endif
 #undef WC_OR
+
+// Source that uses textures or surfaces has one error, which says so.
+#define WC_REFUSED __attribute__((unavailable("textures and surfaces are not supported")))
+typedef unsigned long long hipTextureObject_t WC_REFUSED, hipSurfaceObject_t WC_REFUSED;
+typedef struct hipTextureDesc hipTextureDesc WC_REFUSED;
+typedef struct hipResourceDesc hipResourceDesc WC_REFUSED;
+typedef struct hipChannelFormatDesc hipChannelFormatDesc WC_REFUSED;
+#undef WC_REFUSED

@@ -295,27 +295,19 @@ hipError_t check_launch(const Kernel *kernel, dim3 grid, dim3 block, size_t dyna
 }
 
 double launch(const Work *work) {
-    static unsigned long long sent;
     Kernel *kernel = work->launch.kernel;
     Variable *barrier = variable_named(kernel->module, "__wc_grid_arrivals");
     if (barrier) memset(barrier->address, 0, barrier->bytes);
-    bool changed = sent != memory_version() + 1;  // at first too
-    sent = memory_version() + 1;
-    size_t ranges = changed ? allocation_count() : 0;
-    unsigned head[12] = {kernel->index, work->launch.grid.x, work->launch.grid.y,
+    send_allocations();
+    unsigned head[10] = {kernel->index, work->launch.grid.x, work->launch.grid.y,
                          work->launch.grid.z, work->launch.block.x, work->launch.block.y,
                          work->launch.block.z, work->launch.dynamic_lds, work->launch.device,
-                         changed, (unsigned)ranges, kernel->kernarg_bytes};
-    size_t bytes = 8 + sizeof head + kernel->kernarg_bytes + 16 * ranges;
+                         kernel->kernarg_bytes};
+    size_t bytes = 8 + sizeof head + kernel->kernarg_bytes;
     char *message = new_memory(bytes), *next = message;
     memcpy(next, &kernel->module->id, 8), next += 8;
     memcpy(next, head, sizeof head), next += sizeof head;
-    memcpy(next, work->launch.segment, kernel->kernarg_bytes), next += kernel->kernarg_bytes;
-    for (size_t index = 0; index < ranges; ++index, next += 16) {
-        const Allocation *one = &allocations()[index];
-        unsigned long long range[2] = {(size_t)one->address, (size_t)one->address + one->bytes};
-        memcpy(next, range, 16);
-    }
+    memcpy(next, work->launch.segment, kernel->kernarg_bytes);
     Reply reply = request(LAUNCH, message, bytes, "", 0);
     free(message);
     print_output();

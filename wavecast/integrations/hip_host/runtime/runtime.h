@@ -16,7 +16,7 @@
 #define MAXIMUM_DEVICES 64
 
 // --- connection.c
-enum Operation { HELLO = 1, LOAD, LAUNCH, OCCUPANCY, UNLOAD };
+enum Operation { HELLO = 1, LOAD, LAUNCH, OCCUPANCY, UNLOAD, ALLOCATIONS, LIBRARY, COMPILE };
 
 typedef struct {
     hipDeviceProp_t properties;
@@ -130,7 +130,11 @@ hipError_t submit(hipStream_t stream, Work *work);  // executes or captures; own
 hipError_t execute(hipStream_t stream, const Work *work);
 double launch(const Work *work);  // seconds on the device, 0 without predictions
 bool is_stream(hipStream_t stream);
+bool is_capturing(hipStream_t stream);
 void stream_advance(hipStream_t stream, double seconds);
+
+// --- libraries.c
+void send_allocations(void);  // to the emulator, where they have changed
 
 // --- graphs.c
 void graph_append(hipGraph_t graph, const Work *work);

@@ -30,6 +30,7 @@ static hipStream_t stream_of(hipStream_t stream) {
     return null ? &null_stream : stream;
 }
 bool is_stream(hipStream_t stream) { return stream_of(stream)->magic == STREAM_MAGIC; }
+bool is_capturing(hipStream_t stream) { return stream_of(stream)->capture; }
 
 // The null stream waits for all others that are not created as non-blocking, and they for it.
 void stream_advance(hipStream_t stream, double seconds) {

@@ -19,6 +19,17 @@ ANDS: Final = ("and", "and_", "logical_and", "bitwise_and")
 FLOOR_DIVISIONS: Final = ("floordiv", "floor_divide")
 """Names of `x // y`."""
 _SPECIAL: Final = re.compile("__(.+)__")
+_PURE: Final = (*ANDS, "or_", "not_", "is_")
+_OVERWRITING: Final = frozenset(
+    f"i{one}"
+    for one in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("and", "or", "xor", "lshift", "rshift"),
+    )
+)
+"""Names of `x += y` and the like."""
+_ORIGINS: Final = ("nn_module_stack", "source_fn_stack", "stack_trace")
+"""What the meta of a node says of where it is from."""
 _CASTS: Final = ("to", "float", "type_as", "half", "bfloat16")
 
 
@@ -37,6 +48,14 @@ def name(node: Any) -> str:
         return getattr(node.target, "__name__", "")
     method = _SPECIAL.fullmatch(node.target)
     return method[1] if method else node.target
+
+
+def writes(node: Node) -> bool:
+    """Whether a node has an effect other than its result. FX takes methods and operators that
+    overwrite a tensor for pure, and would delete what writes to a cache."""
+    label = name(node)
+    overwrites = label in _OVERWRITING or (label.endswith("_") and label not in _PURE)
+    return node.is_impure() or overwrites or node.kwargs.get("out") is not None
 
 
 def value(argument: Any) -> Any:
@@ -98,6 +117,7 @@ def put_parts(graph: Graph, before: Node, target: Any, args: tuple, *parts: Node
     with graph.inserting_before(before):
         whole = graph.call_function(target, args)
         found = [graph.call_function(getitem, (whole, number)) for number in range(len(parts))]
+    whole.meta = {key: before.meta[key] for key in _ORIGINS if key in before.meta}
     for one, part in zip(found, parts, strict=True):
         one.meta = dict(part.meta)
         part.replace_all_uses_with(one)
@@ -125,5 +145,5 @@ def kept_dimension(node: Any, label: str = "dim") -> Any:
 __all__ = [
     "ANDS", "FLOOR_DIVISIONS", "Report", "alike", "argument", "calls", "getitem", "is_given",
     "kept_dimension", "name", "named_values", "pairs", "put", "put_parts", "uncast", "value",
-    "values",
+    "values", "writes",
 ]  # fmt: skip

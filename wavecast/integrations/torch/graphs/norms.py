@@ -16,13 +16,15 @@ from wavecast.integrations.torch.graphs.nodes import (
     is_given,
     kept_dimension,
     name,
+    named_values,
     pairs,
     put,
     put_parts,
     uncast,
     value,
+    values,
 )
-from wavecast.integrations.torch.substitutes import FLOATS
+from wavecast.integrations.torch.substitutes import FLOATS, RMS_NORM_EPS, why_not
 
 _LIMITS: Final = {torch.float8_e4m3fn: 448.0, torch.float8_e4m3fnuz: 240.0}
 """Dtypes of quantised norms, with the largest value of each."""
@@ -43,15 +45,34 @@ def written_norm(graph: Graph, node: Node, report: Report) -> bool:
         end = _rounded(node, value(x))
         if end is None or not _fits(value(x), value(weight)):
             continue
-        y = put(graph, end, torch.ops.wavecast.rms_norm.default, (x, weight, eps, offset))
-        if _quantised(graph, y):
-            report(end, "rms_norm quantised by rows", "rms_norm_quantised")
-        elif _added(graph, y):
-            report(end, "rms_norm(x + residual)", "rms_norm_residual")
-        else:
-            report(end, "x * rsqrt(mean(x²)) * weight", "rms_norm")
+        _put(graph, end, (x, weight, eps, offset), "x * rsqrt(mean(x²)) * weight", report)
         return True
     return False
+
+
+def called_norm(graph: Graph, node: Node, report: Report) -> bool:
+    """`torch.rms_norm` of the last dimension -> rms_norm, or as `written_norm` with what becomes of
+    it or what x is. Other calls are left to `SUBSTITUTES`."""
+    if node.target not in (torch.rms_norm, torch.nn.functional.rms_norm):
+        return False
+    x, weight = node.args[0], argument(node, 2, "weight")
+    if why_not(node.target, values(node.args), named_values(node.kwargs)) or weight is None:
+        return False
+    given = argument(node, 3, "eps")
+    eps = RMS_NORM_EPS[value(x).dtype] if given is None else given
+    _put(graph, node, (x, weight, eps, 0.0), "rms_norm", report)
+    return True
+
+
+def _put(graph: Graph, end: Node, args: tuple[Any, ...], what: str, report: Report) -> None:
+    """rms_norm(*args) instead of a node, together with what becomes of it or what x is."""
+    y = put(graph, end, torch.ops.wavecast.rms_norm.default, args)
+    if _quantised(graph, y):
+        report(end, "rms_norm quantised by rows", "rms_norm_quantised")
+    elif _added(graph, y):
+        report(end, "rms_norm(x + residual)", "rms_norm_residual")
+    else:
+        report(end, what, "rms_norm")
 
 
 def _fits(x: Any, weight: Any) -> bool:
@@ -169,4 +190,4 @@ def _is_scale(node: Any, of: Any, limit: float, used: set[Any]) -> bool:
     return False
 
 
-__all__ = ["written_norm"]
+__all__ = ["called_norm", "written_norm"]

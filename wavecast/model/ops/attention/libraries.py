@@ -49,6 +49,7 @@ class Tile:
     warp_level: bool = False
     lds_bytes: float = 0.0
     mask_operations: float = 0.0
+    setup_clocks: float = 0.0
     widths: tuple[int, ...] = ()
 
     def fits(self, sizes: AttentionSizes, generation: str) -> bool:

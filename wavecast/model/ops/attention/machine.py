@@ -17,10 +17,12 @@ FAMILY = "attention"
 
 @dataclass(frozen=True, slots=True)
 class AttentionRates:
-    """A chip, `lanes` and `exponentials` a CU finishes per clock, and the coefficients `k`."""
+    """A chip, what a CU finishes per clock (`lanes` of arithmetic in single precision, `selects` of
+    comparisons, selections, moves and integers, `exponentials`), and the coefficients `k`."""
 
     chip: Chip
     lanes: float
+    selects: float
     exponentials: float
     k: Mapping[str, float]
 
@@ -30,12 +32,14 @@ class AttentionRates:
         chip = Chip.of(device)
         known = coefficients.values(FAMILY, device)
         if device.vendor == "nvidia":
-            lanes, exponentials = chip.vector_flops / 2, known["exponentials"]
+            lanes, selects = chip.vector_flops / 2, known["selects"]
+            exponentials = known["exponentials"]
         else:
             per_wave = chip.simds * chip.lanes
-            lanes = per_wave / device.cost("valu").issue_cycles
+            lanes = selects = per_wave / device.cost("valu").issue_cycles
             exponentials = per_wave / device.cost("trans").issue_cycles
-        return AttentionRates(chip, lanes, exponentials, {**known, **trial} if trial else known)
+        k = {**known, **trial} if trial else known
+        return AttentionRates(chip, lanes, selects, exponentials, k)
 
     def clock(self, dtype: str, matrix: float, vector: float, busy: Amount = 1.0) -> Amount:
         """Clock in Hz under matrix and vector work that take these shares of the time of `busy`

@@ -20,6 +20,7 @@ from wavecast.model.ops.attention.streaming import streaming
 from wavecast.model.ops.attention.tiled import tiled
 from wavecast.model.ops.attention.unfused import unfused
 from wavecast.model.ops.base import Op
+from wavecast.model.ops.dtypes import OF_MATRICES
 from wavecast.model.ops.sizes import parse_sizes, taken, truth, whole
 from wavecast.model.prediction import Prediction, Share, WhatIf
 
@@ -107,7 +108,7 @@ class Attention(Op):
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `16x64x8x4096x4096x128` and options by name. Raises UsageError."""
         numbers = _numbers(shape)
-        options = taken(cls.kind, options, OPTIONS, ("dtype",))
+        options = taken(cls.kind, options, OPTIONS, ("dtype",), values={"dtype": OF_MATRICES})
         direction = options.get("direction", "forward")
         if direction not in ("forward", "backward"):
             raise UsageError(f"attention: direction is forward or backward, not {direction}")

@@ -54,7 +54,7 @@ def tiled(
     exposed, others, moved = _bytes(sizes, kernel, backward=backward)
     parts = {
         "matrix": busiest * score.matrix / clock,
-        "vector": busiest * score.vector / clock,
+        "vector": (busiest * score.vector + _setup(workgroups, kernel, chip.units)) / clock,
         "latency": math.ceil(workgroups / chip.units) * latencies,
         "own rows": exposed / kernel.resident / chip.hbm,
     }
@@ -110,7 +110,8 @@ def _score(
     exponentials = 2.0 if products == _SPLIT else 1.0
     direction = "backward" if backward else "forward"
     operations = machine.coefficient("vector", kernel.kernel, kernel.schedule, direction)
-    added = kernel.mask_operations * _masked(sizes, kernel, backward=backward)
+    masks = kernel.mask_operations * _masked(sizes, kernel, backward=backward)
+    added = masks * machine.lanes / machine.selects
     if sizes.dtype == "bf16" and not chip.device.capabilities.bf16_conversion:
         added += k["bf16_operations"] * (2 if backward else 1)
     concurrent = kernel.schedule == "asynchronous"
@@ -120,6 +121,11 @@ def _score(
     working = machine.vector_clocks(min(operations, k["vector_work"]) + added, exponentials)
     clocks = matrix + vector
     return _Score(matrix, vector, full / clocks, min(1.0, working / clocks))
+
+
+def _setup(workgroups: int, kernel: Tile, units: int) -> float:
+    """Clocks that the waves of a CU issue before and after their loops."""
+    return kernel.setup_clocks * workgroups / units
 
 
 _SPLIT = 7

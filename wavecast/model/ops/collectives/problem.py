@@ -97,7 +97,13 @@ class Collective(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(cls.kind, options, OPTIONS, required=("function", "gpus"))
+        given = taken(
+            cls.kind,
+            options,
+            OPTIONS,
+            required=("function", "gpus"),
+            values={"function": FUNCTIONS},
+        )
         return cls(
             given["function"],
             parse_sizes(shape, 1)[0],

@@ -106,7 +106,7 @@ class Gemm(Op):
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `4096x4096x4096` and options by name. Raises UsageError, UnknownName."""
-        given = taken("gemm", options, _OPTIONS, ("dtype",))
+        given = taken("gemm", options, _OPTIONS, ("dtype",), values={"dtype": formats.FORMATS})
         sizes = parse_sizes(shape)
         if len(sizes) not in (3, 4):
             raise UsageError(f"gemm: no shape {shape!r}", hint=cls.shape_help)

@@ -15,6 +15,7 @@ from wavecast.model.bounds import Work
 from wavecast.model.chip import Chip
 from wavecast.model.intervals import bracketed
 from wavecast.model.ops.base import Op
+from wavecast.model.ops.dtypes import OF_MATRICES
 from wavecast.model.ops.gemm.formats import canonical
 from wavecast.model.ops.moe.formats import MoeFormats
 from wavecast.model.ops.moe.routing import active_experts
@@ -36,13 +37,14 @@ class FusedMoe(Op):
 
     `dtype`, `weights` and `scaling` are names of `formats`; `gated` experts have a gate and an up
     projection. `block_m` and `tile_n` give the tile where it is known (0: the best there is).
+    `assembly` says that one kernel is AITER's in assembly, not CK's.
     """
 
     kind: ClassVar[str] = "moe"
     shape_help: ClassVar[str] = (
         "TOKENSxMODELxINTERxEXPERTSxTOPK; dtype (bf16, fp8, mxfp4 …), weights (int4, mxfp4 …), "
         "scaling (tensor, token, block, mx), gated (true), part (layer, gate-up, down, one-kernel),"
-        " block_m, tile_n"
+        " block_m, tile_n, assembly (false)"
     )
 
     tokens: int
@@ -57,6 +59,7 @@ class FusedMoe(Op):
     part: str = "layer"
     block_m: int = 0
     tile_n: int = 0
+    assembly: bool = False
 
     def __post_init__(self) -> None:
         for name in ("tokens", "model", "inter", "experts", "topk"):
@@ -83,7 +86,7 @@ class FusedMoe(Op):
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `TOKENSxMODELxINTERxEXPERTSxTOPK` and options by field name. Raises UsageError."""
-        taken(cls.kind, options, tuple(_OPTIONS), ("dtype",))
+        taken(cls.kind, options, tuple(_OPTIONS), ("dtype",), values={"dtype": OF_MATRICES})
         given: dict[str, Any] = {name: _OPTIONS[name](name, text) for name, text in options.items()}
         sizes = parse_sizes(shape)
         if len(sizes) != 5:
@@ -111,7 +114,7 @@ class FusedMoe(Op):
     def predict(self, device: Device) -> Prediction:
         """The best time over tiles, or the time of the tile that is given."""
         batch = TiledProblems.of(self.part, [self.sizes], self.block_m, self.tile_n)
-        best = batch.best(_machine(device, self.form))
+        best = batch.best(_machine(device, self.form, self.part, self.assembly))
         bounds = {name: part for name, part in best.parts.items() if part > 0}
         notes = []
         if self.form.compute not in _measured(device.generation):
@@ -153,8 +156,9 @@ def _measured(generation: str) -> tuple[str, ...]:
 
 
 @cache
-def _machine(device: Device, form: MoeFormats) -> MoeModel:
-    return MoeModel(Chip.of(device), form, coefficients.values(FAMILY, device))
+def _machine(device: Device, form: MoeFormats, part: str, assembly: bool) -> MoeModel:
+    known = coefficients.values(FAMILY, device)
+    return MoeModel.of(Chip.of(device), form, known, part, assembly)
 
 
 @cache

@@ -12,7 +12,10 @@ a block by `tile_n` columns of its expert's weights, over the whole depth K. Its
 
 which overlap: launch + (memory^p + chain^p + (matrix + vector)^p)^(1/p). Adding the rows of the
 result to their tokens comes on top, whether by atomics or by a second kernel: the measurements do
-not tell the two apart. Arrays are [problem, block_m, tile_n]; times are seconds, sizes bytes.
+not tell the two apart. Single kernels have own rates of memory (`kernel_stream`,
+`kernel_unit_stream`), for a layer is the best of a library's. AITER's assembly kernels take scales
+by row; two small launches before them repeat those of a tensor. Arrays are
+[problem, block_m, tile_n]; times are seconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -87,11 +90,23 @@ class StageTime:
 
 @dataclass(frozen=True)
 class MoeModel:
-    """A chip, the formats, and the coefficients of family `moe` for it."""
+    """A chip, the formats, and the coefficients of family `moe` for it. `assembly`: the kernels are
+    AITER's in assembly."""
 
     chip: Chip
     form: MoeFormats
     known: Known
+    assembly: bool = False
+
+    @staticmethod
+    def of(
+        chip: Chip, form: MoeFormats, known: Known, part: str, assembly: bool = False
+    ) -> MoeModel:
+        """The model of a part, with the coefficients of the family."""
+        if part != "layer":
+            stream = known["stream_fraction"] * known["kernel_stream"]
+            known = {**known, "stream_fraction": stream, "unit_stream": known["kernel_unit_stream"]}
+        return MoeModel(chip, form, known, assembly)
 
     def gate_up(self, sizes: MoeSizes) -> StageTime:
         """Stage 1: rows [block_m, model] by [model, gates · inter], and the activation."""
@@ -106,6 +121,8 @@ class MoeModel:
         if self.form.scaling == "block":
             width = RESULT + self.form.activation_width
             launch = 2 * launch + sizes.rows * sizes.inter * width / self._stream
+        if self.form.scaling == "tensor" and self.assembly:
+            launch = launch + 2 * self.known["launch_repeat"]
         return _launch(parts, {"launch": launch}, self.known["overlap"])
 
     def down(self, sizes: MoeSizes) -> StageTime:

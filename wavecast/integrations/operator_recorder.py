@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from wavecast.dtypes import Spelling, lookup
-from wavecast.integrations.torch_graph.functions import FunctionMode
+from wavecast.integrations.function_mode import FunctionMode
 from wavecast.systems.sources.calls import OperatorCall, TensorSizes
 
 _NAMESPACES_LEFT_OUT = ("prim", "profiler", "prims_only")

@@ -1,0 +1,3 @@
+"""Files that commands of pages name are no tests of this project."""
+
+collect_ignore = ["inputs"]

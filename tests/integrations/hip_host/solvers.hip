@@ -1,0 +1,247 @@
+// Calls of hipSPARSE, hipSOLVER and rocBLAS compared with loops of the host: prints what differs.
+#include <hip/hip_runtime.h>
+#include <hipsolver/hipsolver.h>
+#include <hipsparse/hipsparse.h>
+#include <rocblas/rocblas.h>
+
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+static void expect(bool right, const char *what) {
+    if (!right) printf("wrong: %s\n", what);
+}
+template <typename T> static T *device(const std::vector<T> &values) {
+    T *to;
+    hipMalloc(&to, values.size() * sizeof(T));
+    hipMemcpy(to, values.data(), values.size() * sizeof(T), hipMemcpyHostToDevice);
+    return to;
+}
+template <typename T> static std::vector<T> host(const T *from, size_t count) {
+    std::vector<T> values(count);
+    hipMemcpy(values.data(), from, count * sizeof(T), hipMemcpyDeviceToHost);
+    return values;
+}
+static bool near(double x, double y) { return std::fabs(x - y) <= 1e-9 * (1 + std::fabs(y)); }
+
+const int N = 5;
+// A matrix with an empty row, and the same in CSR with base 1.
+static const double DENSE[N][N] = {
+    {4, 0, 0, -1, 0}, {0, 3, 0, 0, 2}, {0, 0, 0, 0, 0}, {1, 0, 5, 6, 0}, {0, 2, 0, 0, 7}};
+struct Csr {
+    std::vector<int> offsets{1}, indices;
+    std::vector<double> values;
+};
+static Csr csr(const double (*matrix)[N]) {
+    Csr made;
+    for (int row = 0; row < N; ++row) {
+        for (int column = 0; column < N; ++column)
+            if (matrix[row][column] != 0) {
+                made.indices.push_back(column + 1);
+                made.values.push_back(matrix[row][column]);
+            }
+        made.offsets.push_back(made.indices.size() + 1);
+    }
+    return made;
+}
+
+static void sparse(hipsparseHandle_t handle) {
+    Csr matrix = csr(DENSE);
+    int entries = matrix.values.size();
+    hipsparseSpMatDescr_t a, c;
+    hipsparseCreateCsr(&a, N, N, entries, device(matrix.offsets), device(matrix.indices),
+                       device(matrix.values), HIPSPARSE_INDEX_32I, HIPSPARSE_INDEX_32I,
+                       HIPSPARSE_INDEX_BASE_ONE, HIP_R_64F);
+    std::vector<double> x{1, 2, 3, 4, 5}, y{1, 1, 1, 1, 1};
+    hipsparseDnVecDescr_t dx, dy;
+    double *py = device(y), alpha = 2, beta = -1, one = 1, zero = 0;
+    hipsparseCreateDnVec(&dx, N, device(x), HIP_R_64F);
+    hipsparseCreateDnVec(&dy, N, py, HIP_R_64F);
+    for (auto op : {HIPSPARSE_OPERATION_NON_TRANSPOSE, HIPSPARSE_OPERATION_TRANSPOSE}) {
+        hipMemcpy(py, y.data(), N * 8, hipMemcpyHostToDevice);
+        hipsparseSpMV(handle, op, &alpha, a, dx, &beta, dy, HIP_R_64F, HIPSPARSE_SPMV_ALG_DEFAULT,
+                      nullptr);
+        auto found = host(py, N);
+        for (int row = 0; row < N; ++row) {
+            double sum = 0;
+            for (int at = 0; at < N; ++at) sum += (op ? DENSE[at][row] : DENSE[row][at]) * x[at];
+            expect(near(found[row], alpha * sum + beta), "SpMV");
+        }
+    }
+    // a times a, as a sparse and as a dense matrix
+    int *offsets = device(std::vector<int>(N + 1));
+    hipsparseCreateCsr(&c, N, N, 0, offsets, nullptr, nullptr, HIPSPARSE_INDEX_32I,
+                       HIPSPARSE_INDEX_32I, HIPSPARSE_INDEX_BASE_ZERO, HIP_R_64F);
+    size_t bytes;
+    void *buffer = device(std::vector<int>(1));
+    hipsparseSpGEMMDescr_t state;
+    hipsparseSpGEMM_createDescr(&state);
+    hipsparseSpGEMM_compute(handle, HIPSPARSE_OPERATION_NON_TRANSPOSE,
+                            HIPSPARSE_OPERATION_NON_TRANSPOSE, &one, a, a, &zero, c, HIP_R_64F,
+                            HIPSPARSE_SPGEMM_DEFAULT, state, &bytes, buffer);
+    int64_t rows, columns, made;
+    hipsparseSpMatGetSize(c, &rows, &columns, &made);
+    hipsparseCsrSetPointers(c, offsets, device(std::vector<int>(made)),
+                            device(std::vector<double>(made)));
+    hipsparseSpGEMM_copy(handle, HIPSPARSE_OPERATION_NON_TRANSPOSE,
+                         HIPSPARSE_OPERATION_NON_TRANSPOSE, &one, a, a, &zero, c, HIP_R_64F,
+                         HIPSPARSE_SPGEMM_DEFAULT, state);
+    double *square = device(std::vector<double>(N * N)), *product = device(std::vector<double>(N * N));
+    hipsparseDnMatDescr_t dense, factor, result;
+    hipsparseCreateDnMat(&dense, N, N, N, square, HIP_R_64F, HIPSPARSE_ORDER_ROW);
+    hipsparseSparseToDense(handle, c, dense, HIPSPARSE_SPARSETODENSE_ALG_DEFAULT, nullptr);
+    std::vector<double> columns_of(N * N);
+    for (int at = 0; at < N * N; ++at) columns_of[at] = DENSE[at % N][at / N];
+    hipsparseCreateDnMat(&factor, N, N, N, device(columns_of), HIP_R_64F, HIPSPARSE_ORDER_COL);
+    hipsparseCreateDnMat(&result, N, N, N, product, HIP_R_64F, HIPSPARSE_ORDER_ROW);
+    hipsparseSpMM(handle, HIPSPARSE_OPERATION_NON_TRANSPOSE, HIPSPARSE_OPERATION_NON_TRANSPOSE,
+                  &one, a, factor, &zero, result, HIP_R_64F, HIPSPARSE_SPMM_ALG_DEFAULT, nullptr);
+    auto by_sparse = host(square, N * N), by_dense = host(product, N * N);
+    for (int row = 0; row < N; ++row)
+        for (int column = 0; column < N; ++column) {
+            double sum = 0;
+            for (int at = 0; at < N; ++at) sum += DENSE[row][at] * DENSE[at][column];
+            expect(near(by_sparse[row * N + column], sum), "SpGEMM");
+            expect(near(by_dense[row * N + column], sum), "SpMM");
+        }
+    int total = 0, *counts = device(std::vector<int>(N));
+    hipsparseDnnz(handle, HIPSPARSE_DIRECTION_COLUMN, N, N, nullptr, device(columns_of), N, counts,
+                  &total);
+    expect(total == entries && host(counts, N)[1] == 2, "counts");
+}
+
+static void triangles(hipsparseHandle_t handle) {
+    double lower[N][N] = {{2}, {1, 4}, {0, -1, 3}, {5, 0, 0, 2}, {0, 0, 1, 1, 8}};
+    Csr matrix = csr(lower);
+    hipsparseSpMatDescr_t a;
+    hipsparseCreateCsr(&a, N, N, matrix.values.size(), device(matrix.offsets),
+                       device(matrix.indices), device(matrix.values), HIPSPARSE_INDEX_32I,
+                       HIPSPARSE_INDEX_32I, HIPSPARSE_INDEX_BASE_ONE, HIP_R_64F);
+    std::vector<double> b{2, 9, 1, 7, 3};
+    double *px = device(b), one = 1;
+    hipsparseDnVecDescr_t db, dx;
+    hipsparseCreateDnVec(&db, N, device(b), HIP_R_64F);
+    hipsparseCreateDnVec(&dx, N, px, HIP_R_64F);
+    hipsparseSpSVDescr_t state;
+    hipsparseSpSV_createDescr(&state);
+    for (auto op : {HIPSPARSE_OPERATION_NON_TRANSPOSE, HIPSPARSE_OPERATION_TRANSPOSE}) {
+        hipsparseSpSV_solve(handle, op, &one, a, db, dx, HIP_R_64F, HIPSPARSE_SPSV_ALG_DEFAULT,
+                            state);
+        auto x = host(px, N);
+        for (int row = 0; row < N; ++row) {
+            double sum = 0;
+            for (int at = 0; at < N; ++at) sum += (op ? lower[at][row] : lower[row][at]) * x[at];
+            expect(near(sum, b[row]), "SpSV");
+        }
+    }
+    double full[N][N] = {{4, 1, 0, 0, 1}, {1, 4, 1, 0, 0}, {0, 1, 4, 1, 0}, {0, 0, 1, 4, 1},
+                         {1, 0, 0, 1, 4}};
+    Csr other = csr(full);
+    double *values = device(other.values);
+    hipsparseMatDescr_t kind;
+    csrilu02Info_t info;
+    hipsparseCreateMatDescr(&kind), hipsparseCreateCsrilu02Info(&info);
+    hipsparseSetMatIndexBase(kind, HIPSPARSE_INDEX_BASE_ONE);
+    hipsparseDcsrilu02(handle, N, other.values.size(), kind, values, device(other.offsets),
+                       device(other.indices), info, HIPSPARSE_SOLVE_POLICY_USE_LEVEL, nullptr);
+    int pivot = 0;
+    expect(!hipsparseXcsrilu02_zeroPivot(handle, info, &pivot) && pivot == -1, "zero pivot");
+    // L U is the matrix at its entries.
+    auto factors = host(values, other.values.size());
+    double l[N][N] = {}, u[N][N] = {};
+    for (int row = 0, at = 0; row < N; ++row) {
+        l[row][row] = 1;
+        for (; at < other.offsets[row + 1] - 1; ++at) {
+            int column = other.indices[at] - 1;
+            (column < row ? l : u)[row][column] = factors[at];
+        }
+    }
+    for (int row = 0; row < N; ++row)
+        for (int column = 0; column < N; ++column) {
+            double sum = 0;
+            for (int at = 0; at < N; ++at) sum += l[row][at] * u[at][column];
+            expect(full[row][column] == 0 || near(sum, full[row][column]), "incomplete LU");
+        }
+}
+
+static void dense() {
+    hipsolverHandle_t handle;
+    hipsolverCreate(&handle);
+    const int n = 4;
+    std::vector<double> a{5, 1, 0, 2, 1, 6, 1, 0, 0, 1, 7, 1, 2, 0, 1, 8};
+    double *da = device(a), *w = device(std::vector<double>(n)), *work = nullptr;
+    int *info = device(std::vector<int>(1));
+    hipsolverDnDpotrf(handle, HIPSOLVER_FILL_MODE_LOWER, n, da, n, work, 0, info);
+    auto l = host(da, n * n);
+    double sum = 0;
+    for (int at = 0; at <= 1; ++at) sum += l[3 + at * n] * l[1 + at * n];
+    expect(near(sum, a[3 + 1 * n]) && l[2 * n] == a[2 * n] && !host(info, 1)[0], "Cholesky");
+    std::vector<double> bad = a;
+    bad[2 + 2 * n] = -1;
+    hipsolverDnDpotrf(handle, HIPSOLVER_FILL_MODE_LOWER, n, device(bad), n, work, 0, info);
+    expect(host(info, 1)[0] == 3, "the minor that is not positive");
+    double *vectors = device(a);
+    hipsolverDnDsyevd(handle, HIPSOLVER_EIG_MODE_VECTOR, HIPSOLVER_FILL_MODE_UPPER, n, vectors, n,
+                      w, work, 0, info);
+    auto values = host(w, n), v = host(vectors, n * n);
+    for (int row = 0; row < n; ++row) {
+        double product = 0;
+        for (int at = 0; at < n; ++at) product += a[row + at * n] * v[at + n];
+        expect(near(product, values[1] * v[row + n]), "eigenvalues");
+    }
+    double *s = device(std::vector<double>(n)), *u = device(std::vector<double>(n * n)),
+           *vt = device(std::vector<double>(n * n));
+    hipsolverDnDgesvd(handle, 'S', 'S', n, n, device(a), n, s, u, n, vt, n, work, 0, nullptr, info);
+    auto hs = host(s, n), hu = host(u, n * n), hv = host(vt, n * n);
+    for (int at = 0; at < n * n; ++at) {
+        double product = 0;
+        for (int one = 0; one < n; ++one)
+            product += hu[at % n + one * n] * hs[one] * hv[one + at / n * n];
+        expect(near(product, a[at]), "singular values");
+    }
+    std::vector<double> matrix{0, 2, 1, 1, 1, 0, 3, 0, 2};
+    int *pivots = device(std::vector<int>(3));
+    double *lu = device(matrix), *x = device(std::vector<double>{1, 2, 3});
+    hipsolverDnDgetrf(handle, 3, 3, lu, 3, work, pivots, info);
+    hipsolverDnDgetrs(handle, HIPSOLVER_OP_T, 3, 1, lu, 3, pivots, x, 3, info);
+    auto solution = host(x, 3);
+    for (int row = 0; row < 3; ++row) {
+        double product = 0;
+        for (int at = 0; at < 3; ++at) product += matrix[at + row * 3] * solution[at];
+        expect(near(product, row + 1), "transposed LU");
+    }
+    hipsolverDestroy(handle);
+}
+
+static void rocblas() {
+    rocblas_handle handle;
+    rocblas_create_handle(&handle);
+    float one = 1, half = 0.5f;
+    std::vector<float> a{1, 2, 3, 4}, c{10, 20, 30, 40};
+    float *d = device(std::vector<float>(4));
+    expect(!rocblas_gemm_ex(handle, rocblas_operation_none, rocblas_operation_transpose, 2, 2, 2,
+                            &one, device(a), rocblas_datatype_f32_r, 2, device(a),
+                            rocblas_datatype_f32_r, 2, &half, device(c), rocblas_datatype_f32_r, 2,
+                            d, rocblas_datatype_f32_r, 2, rocblas_datatype_f32_r,
+                            rocblas_gemm_algo_standard, 0, rocblas_gemm_flags_none),
+           "gemm_ex");
+    expect(host(d, 4) == std::vector<float>{15, 24, 29, 40}, "the result beside c");
+    float zero = 0;
+    rocblas_gemm_ex(handle, rocblas_operation_none, rocblas_operation_none, 2, 2, 2, &one,
+                    device(a), rocblas_datatype_f32_r, 2, device(a), rocblas_datatype_f32_r, 2,
+                    &zero, nullptr, rocblas_datatype_f32_r, 2, d, rocblas_datatype_f32_r, 2,
+                    rocblas_datatype_f32_r, rocblas_gemm_algo_standard, 0, 0);
+    expect(host(d, 4) == std::vector<float>{7, 10, 15, 22}, "no c where beta is 0");
+    expect(rocblas_sscal(nullptr, 1, &one, d, 1) == rocblas_status_invalid_handle, "no handle");
+    rocblas_destroy_handle(handle);
+}
+
+int main() {
+    hipsparseHandle_t handle;
+    hipsparseCreate(&handle);
+    sparse(handle);
+    triangles(handle);
+    hipsparseDestroy(handle);
+    dense();
+    rocblas();
+}

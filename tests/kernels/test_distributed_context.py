@@ -1,0 +1,134 @@
+"""Products and attention over ranks, and their gradients, against one device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+import wavecast  # noqa: E402
+from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.kernels.distributed import context, products  # noqa: E402
+from wavecast.kernels.distributed.group import groups  # noqa: E402
+
+pytestmark = pytest.mark.torch
+SLOW = pytest.mark.thorough
+WORLDS = [2, pytest.param(4, marks=SLOW), pytest.param(8, marks=SLOW)]
+
+
+def _reference(causal: bool, q: Any, k: Any, v: Any) -> Any:
+    """[B, S, H, D] on one device, in float64."""
+    heads = q.shape[2] // k.shape[2]
+    q, k, v = (x.transpose(1, 2) for x in (q, k.repeat_interleave(heads, 2), v))
+    v = v.repeat_interleave(heads, 1)
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return found.transpose(1, 2)
+
+
+def _close(found: Any, wanted: Any, tolerance: float = 1e-5) -> None:
+    assert found.shape == wanted.shape
+    assert (found.cpu().double() - wanted).abs().max() <= tolerance * (1 + wanted.abs().max())
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("function", [context.ring_attention, context.all_gather_attention])
+def test_attention_of_a_divided_sequence(function: Any, causal: bool, world: int) -> None:
+    torch.manual_seed(5)
+    tokens = 11  # divides no block
+    shapes = (1, world * tokens, 2, 16), (1, world * tokens, 1, 16), (1, world * tokens, 1, 16)
+    wide = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    weights = torch.randn(shapes[0], dtype=torch.float64)
+    node: Any
+    whole = _reference(causal, *wide)
+    (whole * weights).sum().backward()
+    with wavecast.device("gfx942", count=world) as node:
+        members = groups(world, half=1 << 14)
+
+        def rank(number: int) -> Any:
+            own = slice(number * tokens, (number + 1) * tokens)
+            q, k, v = (x.detach()[:, own].float().to("cuda").requires_grad_() for x in wide)
+            out, _ = function(q, k, v, members[number], causal)
+            (out * weights[:, own].float().to("cuda")).sum().backward()
+            return [x.cpu() for x in (out.detach(), q.grad, k.grad, v.grad)]
+
+        results = node.ranks(rank)
+    for index, wanted in enumerate((whole.detach(), *(x.grad for x in wide))):
+        _close(torch.cat([one[index] for one in results], 1), wanted)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_gradients_of_fused_products(world: int) -> None:
+    torch.manual_seed(6)
+    x = [torch.randn(2 * world, 24, dtype=torch.float64) for _ in range(world)]
+    node: Any
+    weight = [torch.randn(40, 24, dtype=torch.float64) for _ in range(world)]
+
+    def expected(name: str) -> list[Any]:
+        ins = [
+            (a.clone().requires_grad_(), b.clone().requires_grad_())
+            for a, b in zip(x, weight, strict=True)
+        ]
+        if name == "all_gather_matmul":
+            outs = [torch.cat([a for a, _ in ins]) @ b.T for _, b in ins]
+        else:
+            total = torch.stack([a @ b.T for a, b in ins]).sum(0)
+            scattered = name == "matmul_reduce_scatter"
+            outs = list(total.chunk(world)) if scattered else [total] * world
+        losses = [(one * (r + 1) * one.detach().cos()).sum() for r, one in enumerate(outs)]
+        torch.stack(losses).sum().backward()
+        return [(one.detach(), a.grad, b.grad) for one, (a, b) in zip(outs, ins, strict=True)]
+
+    with wavecast.device("gfx942", count=world) as node:
+        members = groups(world, half=1 << 14)
+        for name in products.__all__:
+
+            def rank(number: int, name: str = name) -> Any:
+                a, b = (y[number].float().to("cuda").requires_grad_() for y in (x, weight))
+                out = getattr(products, name)(a, b, members[number])
+                (out * (number + 1) * out.detach().cos()).sum().backward()
+                return [y.cpu() for y in (out.detach(), a.grad, b.grad)]
+
+            for found, wanted in zip(node.ranks(rank), expected(name), strict=True):
+                for one, other in zip(found, wanted, strict=True):
+                    _close(one, other, 1e-4)
+
+
+def test_wrong_arguments_end_every_rank_with_one_line() -> None:
+    node: Any
+    with wavecast.device("gfx942", count=2) as node:
+        pair = groups(2, half=1 << 14)
+
+        def rank(number: int) -> Any:
+            x = torch.ones(3 + number, 8, device="cuda")
+            return products.matmul_all_reduce(x, torch.ones(8, 8, device="cuda"), pair[number], 2)
+
+        with pytest.raises(ArgumentError, match=r"rank \d calls matmul_all_reduce of"):
+            node.ranks(rank)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_nothing_is_found_in_products_and_attention(world: int) -> None:
+    node: Any
+    found: list[Any] = []
+    with wavecast.device("gfx942", count=world, check=True) as node:
+        members = groups(world, half=1 << 14)
+
+        def rank(number: int) -> None:
+            group = members[number]
+            x, weight = (torch.ones(m, 40, device="cuda") for m in (66 * world, 70))
+            products.matmul_reduce_scatter(x, weight, group)
+            for shots in (1, 2):
+                products.matmul_all_reduce(x[:67], weight, group, shots)
+            products.all_gather_matmul(x[:67], weight, group)
+            q = torch.ones(1, 5, 1, 16, device="cuda")
+            context.ring_attention(q, q, q, group, causal=True)
+            torch.cuda.synchronize()
+            found.append(number)
+
+        node.ranks(rank)
+    assert len(found) == world

@@ -1,0 +1,139 @@
+"""HIP files and assembly in the laboratory: their launch is stated, and no script captures it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import wavecast.lab
+from wavecast.cli.lab import command
+from wavecast.compile import toolchain
+from wavecast.errors import MissingTool, UsageError
+from wavecast.lab import search as search_module
+from wavecast.lab.axes import applicable, axes
+from wavecast.lab.setting import Setting
+
+pytestmark = pytest.mark.hip
+
+SOURCE = """
+#include <hip/hip_runtime.h>
+constexpr int T = 16;
+__global__ void product(const float* __restrict__ a, const float* __restrict__ b,
+                        float* __restrict__ c, int n, int k) {
+  __shared__ float as[2 * T][T + 1], bs[T][2 * T];
+  float acc[2][2] = {};
+  int tx = threadIdx.x % T, ty = threadIdx.x / T;
+  int row = blockIdx.y * 2 * T, col = blockIdx.x * 2 * T;
+  for (int s = 0; s < k; s += T) {
+    for (int i = 0; i < 2; i++) {
+      as[ty + i * T][tx] = a[(row + ty + i * T) * k + s + tx];
+      bs[ty][tx + i * T] = b[(s + ty) * n + col + tx + i * T];
+    }
+    __syncthreads();
+    for (int l = 0; l < T; l++)
+      for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) acc[i][j] += as[ty + i * T][l] * bs[l][tx + j * T];
+    __syncthreads();
+  }
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < 2; j++) c[(row + ty + i * T) * n + col + tx + j * T] = acc[i][j];
+}
+"""
+"""C = A·B in tiles of 32 x 32 of a workgroup of 256."""
+LAUNCH = (
+    *("--grid", "2,2", "--block", "256", "--arg", "a=f32[64x64]:random(1)"),
+    *("--arg", "b=f32[64x64]:random(2)", "--arg", "c=f32[64x64]", "--arg", "n=64", "--arg", "k=64"),
+)
+NUMBERS = {"a": 1, "b": 2, "c": 3, "n": 4, "k": 5}
+"""Assembly does not name arguments."""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    try:
+        toolchain.find("gfx942")
+    except MissingTool as error:
+        pytest.skip(str(error))
+    path = tmp_path / "product.hip"
+    path.write_text(SOURCE)
+    return path
+
+
+@pytest.mark.parametrize("target", ["gfx1100", pytest.param("gfx942", marks=pytest.mark.thorough)])
+def test_hip_and_its_assembly_are_scheduled(source: Path, target: str, tmp_path: Path) -> None:
+    """The new code of a HIP file is verified; as assembly, it can be scheduled again."""
+    folder = tmp_path / "made"
+    options = ["--arch", target, "--work", "1", "--format", "json"]
+    given = ["schedule", str(source), *LAUNCH, *options, "--assembly", str(folder)]
+    done = CliRunner().invoke(command, given, catch_exceptions=False)
+    (found,) = json.loads(done.stdout)["kernels"]
+    assert found["wrong"] == ""
+    assert found["after"] is not None, "a faster order was found and verified"
+    assert {"seed 1", "k=1"} <= set(found["cases"])
+    (made,) = folder.iterdir()
+    launch = [
+        f"{NUMBERS[word.partition('=')[0]]}={word.partition('=')[2]}"
+        if word.partition("=")[0] in NUMBERS
+        else word
+        for word in LAUNCH
+    ]
+    again = CliRunner().invoke(
+        command, ["schedule", str(made), *launch, *options], catch_exceptions=False
+    )
+    (found,) = json.loads(again.stdout)["kernels"]
+    assert found["wrong"] == ""
+
+
+def test_settings_of_hip_are_options_of_its_compiler(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [(axes()["unroll-loops"], False), (axes()["disable-lsr"], True)]
+    monkeypatch.setattr(search_module, "applicable", lambda _: iter(few))
+    monkeypatch.setattr(search_module, "WORTH", -1.0)
+    monkeypatch.setattr(search_module, "LEAST", -1.0)
+    saved = tmp_path / "settings.json"
+    given = ["tune", str(source), *LAUNCH, "--jobs", "1", "--verify", "3", "-o", str(saved)]
+    done = CliRunner().invoke(command, [*given, "--format", "json"], catch_exceptions=False)
+    (entry,) = json.loads(done.stdout)["entries"]
+    rows = {json.dumps(row["setting"]): row for row in entry["rows"]}
+    assert len(rows) >= 2
+    assert all(row["figures"] is not None for row in rows.values())
+    assert [row["status"] for row in rows.values()].count("same") >= 1
+    assert saved.exists()
+    for one in wavecast.lab.load(saved).entries:
+        assert one.words
+        assert not one.environment
+
+
+def test_which_decisions_hip_has(source: Path) -> None:
+    from dataclasses import replace
+
+    from wavecast.compile import hip
+
+    (code,) = hip.compile_file(source, "gfx942")
+    launched = replace(code, workgroup_size=256)
+    found = [(axis.name, value) for axis, value in applicable(launched)]
+    assert ("max-threads", 256) in found
+    assert ("max-threads", 128) not in found, "the launch has more threads"
+    names = {name for name, _ in found}
+    assert {"disable-lsr", "amdgpu-sched-strategy"} <= names
+    assert not names & {"num_stages", "AMDGCN_USE_BUFFER_OPS", "cumode", "iglp_opt"}
+    setting = Setting.of({"max-threads": 256, "disable-lsr": True})
+    assert setting.words == ("-mllvm", "-disable-lsr", "--gpu-max-threads-per-block=256")
+
+
+def test_what_is_refused(source: Path, tmp_path: Path) -> None:
+    told = CliRunner().invoke(command, ["tune", str(source)])
+    assert isinstance(told.exception, UsageError)
+    assert "makes no launch" in str(told.exception)
+    assembly = tmp_path / "dot.s"
+    assembly.write_text('.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n')
+    told = CliRunner().invoke(command, ["tune", str(assembly), *LAUNCH])
+    assert isinstance(told.exception, UsageError)
+    assert "its compiler has decided" in str(told.exception)
+    told = CliRunner().invoke(command, ["schedule", "script.py", "--grid", "4"])
+    assert isinstance(told.exception, UsageError)
+    assert "makes its own launches" in str(told.exception)

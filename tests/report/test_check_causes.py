@@ -1,0 +1,63 @@
+"""Reports of check mode by likely cause."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from wavecast.emulate.check.report import Kind, Report
+from wavecast.isa.instruction import SourceLocation
+from wavecast.report import checks
+from wavecast.report.check_causes import groups
+
+WRITE, READ = 13, 19
+
+
+def _at(line: int) -> SourceLocation:
+    return SourceLocation("k.hip", line, 1)
+
+
+def _race(index: int, *, after_read: bool = False, read: int = READ) -> Report:
+    here, there = (WRITE, read) if after_read else (read, WRITE)
+    message = "overwrites what wave 0 read" if after_read else "reads what wave 0 wrote"
+    return Report(
+        Kind.LDS_RACE, "k", "gfx942", message, index, "ds_read_b32", _at(here), wave=1,
+        other=1, other_text="ds_write_b32", other_location=_at(there),
+    )  # fmt: skip
+
+
+def _unwritten(index: int, line: int = READ) -> Report:
+    return Report(
+        Kind.UNINITIALISED_LDS, "k", "gfx942", "reads LDS", index, "ds_read_b32", _at(line)
+    )
+
+
+ONE_BARRIER = [_race(2, after_read=True), *(_race(n) for n in range(5, 9)), _unwritten(5)]
+
+
+def test_one_missing_barrier_is_one_group_with_the_read_after_write_first() -> None:
+    (group,) = groups(ONE_BARRIER)
+    assert group.first == ONE_BARRIER[1]
+    assert len(group.others) == len(ONE_BARRIER) - 1
+    assert group.more == "+5 with the same cause: 4 lds-race, 1 uninitialised-lds"
+
+
+def test_other_lines_kinds_and_kernels_stay_apart() -> None:
+    other = Report(Kind.LANE_RACE, "k", "gfx942", "stores", 3, "ds_write_b32", _at(WRITE))
+    found = groups([*ONE_BARRIER, _race(9, read=20), other, _unwritten(11, 40)])
+    assert [len(group.others) for group in found] == [5, 0, 0, 0]
+    nowhere = [Report(Kind.HAZARD, "k", "gfx942", "m", n, "s_nop") for n in (1, 2)]
+    assert len(groups(nowhere)) == len(nowhere)
+
+
+def test_text_and_sarif_have_one_entry_per_cause_and_json_all() -> None:
+    out = io.StringIO()
+    checks.render(ONE_BARRIER, Console(file=out, width=120))
+    text = out.getvalue()
+    assert text.count("error[") == 1
+    assert "+5 with the same cause" in text
+    assert "check: 6 errors; 1 likely cause" in text
+    (result,) = checks.sarif_document(ONE_BARRIER)["runs"][0]["results"]
+    assert "+5 with the same cause" in result["message"]["text"]
+    assert len(checks.document(ONE_BARRIER)["reports"]) == len(ONE_BARRIER)

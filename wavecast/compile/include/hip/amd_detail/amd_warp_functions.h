@@ -1,0 +1,1 @@
+#include <wavecast/cross_lane.h>

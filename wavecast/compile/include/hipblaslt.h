@@ -1,0 +1,1 @@
+#include <hipblaslt/hipblaslt.h>

@@ -1,0 +1,125 @@
+// hipSOLVER: LU, Cholesky, QR, eigenvalues and singular values of dense matrices, computed on the host
+// (docs/hip.md, "Libraries").
+#pragma once
+
+#include <hip/hip_complex.h>
+#include <wavecast/library_call.h>
+#include <wavecast/library_types.h>
+
+typedef enum hipsolverStatus_t {
+    HIPSOLVER_STATUS_SUCCESS = 0, HIPSOLVER_STATUS_NOT_INITIALIZED = 1,
+    HIPSOLVER_STATUS_ALLOC_FAILED = 2, HIPSOLVER_STATUS_INVALID_VALUE = 3,
+    HIPSOLVER_STATUS_MAPPING_ERROR = 4, HIPSOLVER_STATUS_EXECUTION_FAILED = 5,
+    HIPSOLVER_STATUS_INTERNAL_ERROR = 6, HIPSOLVER_STATUS_NOT_SUPPORTED = 7,
+    HIPSOLVER_STATUS_ARCH_MISMATCH = 8, HIPSOLVER_STATUS_HANDLE_IS_NULLPTR = 9,
+    HIPSOLVER_STATUS_INVALID_ENUM = 10, HIPSOLVER_STATUS_UNKNOWN = 11,
+    HIPSOLVER_STATUS_ZERO_PIVOT = 12
+} hipsolverStatus_t;
+typedef enum { HIPSOLVER_OP_N = 111, HIPSOLVER_OP_T = 112, HIPSOLVER_OP_C = 113 } hipsolverOperation_t;
+typedef enum { HIPSOLVER_FILL_MODE_UPPER = 121, HIPSOLVER_FILL_MODE_LOWER = 122 } hipsolverFillMode_t;
+typedef enum { HIPSOLVER_SIDE_LEFT = 141, HIPSOLVER_SIDE_RIGHT = 142 } hipsolverSideMode_t;
+typedef enum {
+    HIPSOLVER_EIG_MODE_NOVECTOR = 201, HIPSOLVER_EIG_MODE_VECTOR = 202
+} hipsolverEigMode_t;
+
+struct __wc_solver_context {
+    hipStream_t stream;
+};
+typedef void *hipsolverHandle_t, *hipsolverDnHandle_t;
+
+#define WC_FN WC_LIBRARY_FN hipsolverStatus_t
+#define WC_H hipsolverHandle_t handle
+#define WC_SOLVER(name, ...)                                                                       \
+    {                                                                                              \
+        if (!handle) return HIPSOLVER_STATUS_NOT_INITIALIZED;                                      \
+        return (hipsolverStatus_t)__wavecast_library(                                              \
+            ((struct __wc_solver_context *)handle)->stream, "hipsolver." name, 0, __VA_ARGS__);    \
+    }
+// Work areas are not needed; programs allocate what these functions say.
+#define WC_WORK                                                \
+    {                                                          \
+        if (!handle) return HIPSOLVER_STATUS_NOT_INITIALIZED;  \
+        *count = 1;                                            \
+        return HIPSOLVER_STATUS_SUCCESS;                       \
+    }
+
+WC_FN hipsolverCreate(hipsolverHandle_t *handle) {
+    *handle = calloc(1, sizeof(struct __wc_solver_context));
+    return *handle ? HIPSOLVER_STATUS_SUCCESS : HIPSOLVER_STATUS_ALLOC_FAILED;
+}
+WC_FN hipsolverDestroy(WC_H) {
+    free(handle);
+    return HIPSOLVER_STATUS_SUCCESS;
+}
+WC_FN hipsolverSetStream(WC_H, hipStream_t stream) {
+    if (!handle) return HIPSOLVER_STATUS_NOT_INITIALIZED;
+    ((struct __wc_solver_context *)handle)->stream = stream;
+    return HIPSOLVER_STATUS_SUCCESS;
+}
+WC_FN hipsolverDnCreate(hipsolverHandle_t *handle) { return hipsolverCreate(handle); }
+WC_FN hipsolverDnDestroy(WC_H) { return hipsolverDestroy(handle); }
+WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream(handle, stream); }
+
+// The functions of one type under both names, `hipsolverDn` as of cuSOLVER and `hipsolver`. T is the
+// type of elements, R of their parts.
+#define WC_DENSE(Dn, P, T, R)                                                                      \
+    WC_FN hipsolver##Dn##P##potrf_bufferSize(WC_H, hipsolverFillMode_t, int, T *, int,             \
+                                             int *count) WC_WORK                                   \
+    WC_FN hipsolver##Dn##P##potrf(WC_H, hipsolverFillMode_t uplo, int n, T *a, int lda, T *, int,  \
+                                  int *info)                                                       \
+        WC_SOLVER("potrf." #P, "iipip", uplo, n, a, lda, info)                                     \
+    WC_FN hipsolver##Dn##P##getrf_bufferSize(WC_H, int, int, T *, int, int *count) WC_WORK         \
+    WC_FN hipsolver##Dn##P##geqrf_bufferSize(WC_H, int, int, T *, int, int *count) WC_WORK         \
+    WC_FN hipsolver##Dn##P##geqrf(WC_H, int m, int n, T *a, int lda, T *tau, T *, int, int *info)  \
+        WC_SOLVER("geqrf." #P, "iipipp", m, n, a, lda, tau, info)                                  \
+    WC_FN hipsolver##Dn##P##gesvd_bufferSize(WC_H, int, int, int *count) WC_WORK                   \
+    WC_FN hipsolver##Dn##P##gesvd(WC_H, signed char left, signed char right, int m, int n, T *a,   \
+                                  int lda, R *s, T *u, int ldu, T *v, int ldv, T *, int, R *,      \
+                                  int *info)                                                       \
+        WC_SOLVER("gesvd." #P, "iiiipippipip", left, right, m, n, a, lda, s, u, ldu, v, ldv, info)
+#define WC_EIGEN(Dn, P, name, T, R)                                                                \
+    WC_FN hipsolver##Dn##P##name##_bufferSize(WC_H, hipsolverEigMode_t, hipsolverFillMode_t, int,  \
+                                              const T *, int, const R *, int *count) WC_WORK       \
+    WC_FN hipsolver##Dn##P##name(WC_H, hipsolverEigMode_t mode, hipsolverFillMode_t uplo, int n,   \
+                                 T *a, int lda, R *w, T *, int, int *info)                         \
+        WC_SOLVER("syevd." #P, "iiipipp", mode, uplo, n, a, lda, w, info)
+#define WC_LU(P, T)                                                                                \
+    WC_FN hipsolverDn##P##getrf(WC_H, int m, int n, T *a, int lda, T *, int *pivots, int *info)    \
+        WC_SOLVER("getrf." #P, "iipipp", m, n, a, lda, pivots, info)                               \
+    WC_FN hipsolver##P##getrf(WC_H, int m, int n, T *a, int lda, T *, int, int *pivots, int *info) \
+        WC_SOLVER("getrf." #P, "iipipp", m, n, a, lda, pivots, info)                               \
+    WC_FN hipsolverDn##P##getrs(WC_H, hipsolverOperation_t op, int n, int columns, const T *a,     \
+                                int lda, const int *pivots, T *b, int ldb, int *info)              \
+        WC_SOLVER("getrs." #P, "iiipippip", op, n, columns, a, lda, pivots, b, ldb, info)          \
+    WC_FN hipsolver##P##getrs(WC_H, hipsolverOperation_t op, int n, int columns, T *a, int lda,    \
+                              int *pivots, T *b, int ldb, T *, int, int *info)                     \
+        WC_SOLVER("getrs." #P, "iiipippip", op, n, columns, a, lda, pivots, b, ldb, info)          \
+    WC_FN hipsolver##P##getrs_bufferSize(WC_H, hipsolverOperation_t, int, int, T *, int, int *,    \
+                                         T *, int, int *count) WC_WORK                             \
+    WC_FN hipsolverDn##P##potrs(WC_H, hipsolverFillMode_t uplo, int n, int columns, const T *a,    \
+                                int lda, T *b, int ldb, int *info)                                 \
+        WC_SOLVER("potrs." #P, "iiipipip", uplo, n, columns, a, lda, b, ldb, info)
+#define WC_TYPES(Dn)                                                \
+    WC_DENSE(Dn, S, float, float)                                   \
+    WC_DENSE(Dn, D, double, double)                                 \
+    WC_DENSE(Dn, C, hipFloatComplex, float)                         \
+    WC_DENSE(Dn, Z, hipDoubleComplex, double)                       \
+    WC_EIGEN(Dn, S, syevd, float, float)                            \
+    WC_EIGEN(Dn, D, syevd, double, double)                          \
+    WC_EIGEN(Dn, C, heevd, hipFloatComplex, float)                  \
+    WC_EIGEN(Dn, Z, heevd, hipDoubleComplex, double)
+WC_TYPES(Dn)
+WC_TYPES()
+WC_LU(S, float)
+WC_LU(D, double)
+WC_LU(C, hipFloatComplex)
+WC_LU(Z, hipDoubleComplex)
+
+#undef WC_DENSE
+#undef WC_EIGEN
+#undef WC_LU
+#undef WC_TYPES
+#undef WC_WORK
+#undef WC_SOLVER
+#undef WC_H
+#undef WC_FN

@@ -1,0 +1,1 @@
+#include <rocblas/rocblas.h>

@@ -1,0 +1,392 @@
+"""Vector clocks of waves: what releases a wave has acquired, and which accesses these order.
+
+A clock names the last release that was acquired of each wave, and each release the clock of the
+wave that made it: joining two clocks compares names of releases. What that says of the accesses of
+a workgroup (its rows) is looked up along these releases when a record asks for it, once per clock
+and workgroup. Releases that are many, or far behind each other, are joined.
+
+Where launches of several GPUs run at once, a clock also says behind the start of which launches it
+is (`gpu_order.py`), and a release reaches another GPU only at system scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final
+
+import numpy as np
+
+Rows = dict[int, np.ndarray]
+"""Group -> uint32[waves, columns]: by wave of the workgroup, the numbers that its accesses have
+reached (`clocks.py`). Arrays are not changed once they are made."""
+DEEPEST: Final = 32
+"""Releases behind each other that a clock follows."""
+WIDEST: Final = 128
+"""Releases that a clock names."""
+_ASKED: Final = 24
+"""Workgroups that a clock is asked for before all are looked up at once."""
+_ORDER: Final = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A store or an atomic operation of agent scope, by one wave. `clock` is what the wave had
+    acquired, `rows` what it releases for its workgroup, `issued` what the workgroup's waves had
+    issued before (uint32[waves, 2]: loads, stores). Other GPUs than `gpu` get `far_rows`, and only
+    if it is of `system` scope. `launch` is 0 where launches are not compared."""
+
+    group: int
+    wave: int
+    instruction: int
+    number: int
+    clock: Clock
+    rows: np.ndarray
+    issued: np.ndarray
+    far_rows: np.ndarray
+    gpu: int = 0
+    launch: int = 0
+    system: bool = True
+    order: int = field(default_factory=lambda: next(_ORDER))
+    """Of two releases of a wave the later one has the higher number."""
+
+    def rows_for(self, gpu: int) -> np.ndarray:
+        """What it releases to a GPU."""
+        return self.rows if gpu == self.gpu else self.far_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Releases whose rows are joined, with all that they are behind: `rows` by workgroup, and by
+    workgroup and wave the `order` of the last one."""
+
+    rows: Rows = field(default_factory=dict)
+    order: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def with_(self, other: Joined) -> Joined:
+        """What any of both knows; itself where the other knows no more."""
+        rows = joined_rows(self.rows, other.rows)
+        if rows is self.rows:
+            return self
+        order = dict(other.order)
+        for author, number in self.order.items():
+            order[author] = max(number, order.get(author, 0))
+        return Joined(rows, order)
+
+
+_NOTHING_JOINED: Final = Joined()
+
+
+class Clock:
+    """What a wave of `gpu` knows that has acquired `releases`: by workgroup and wave the last one.
+    `base` is what it knows besides. It is `depth` releases ahead of what it is behind, and behind
+    the start of `launches`. It is not changed once it is made."""
+
+    __slots__ = (
+        *("_below", "_known", "_own", "base", "depth", "gpu", "launches", "looked_up"),
+        "releases",
+    )
+
+    def __init__(
+        self,
+        gpu: int,
+        releases: dict[tuple[int, int], Release],
+        base: Joined = _NOTHING_JOINED,
+        depth: int = 0,
+        launches: frozenset[int] = frozenset(),
+    ) -> None:
+        self.gpu, self.releases, self.base = gpu, releases, base
+        self.depth, self.launches = depth, launches
+        self._below: tuple[Clock, ...] | None = None
+        self._own: Rows | None = None
+        self._known: dict[int, np.ndarray | None] = {}
+        self.looked_up: Rows | None = None
+        """`all_rows`, once they have been asked for."""
+
+    def __bool__(self) -> bool:
+        return bool(self.releases or self.base.rows)
+
+    def order(self, author: tuple[int, int]) -> int:
+        """That of the last release of a workgroup's wave that it knows, 0 for none."""
+        known = self.releases.get(author)
+        return self.base.order.get(author, 0) if known is None else known.order
+
+    def rows(self, group: int) -> np.ndarray | None:
+        """What is known of the accesses of a workgroup, None for nothing."""
+        if self.looked_up is not None:
+            return self.looked_up.get(group)
+        if group in self._known:
+            return self._known[group]
+        if len(self._known) >= _ASKED:
+            return self.all_rows().get(group)
+        if self._own is None:
+            self._own = {}
+            self.add_to(self._own)
+        found = _later(self.base.rows.get(group), self._own.get(group))
+        for clock in self.below():
+            found = _later(found, clock.rows(group))
+        self._known[group] = found
+        return found
+
+    def below(self) -> tuple[Clock, ...]:
+        """The clocks of its releases."""
+        if self._below is None:
+            clocks = {id(one.clock): one.clock for one in self.releases.values() if one.clock}
+            self._below = tuple(clocks.values())
+        return self._below
+
+    def add_to(self, total: Rows) -> None:
+        """Join the rows of its releases into `total`, without what these are behind."""
+        for release in self.releases.values():
+            rows = release.rows_for(self.gpu)
+            before = total.get(release.group)
+            if before is None:
+                total[release.group] = rows
+            elif before is not rows:
+                total[release.group] = np.maximum(before, rows)
+
+    def all_rows(self) -> Rows:
+        """What is known of all workgroups. Do not change it."""
+        if self.looked_up is None:
+            self.looked_up = all_rows((self,))
+            self._known.clear()
+        return self.looked_up
+
+    def plus(
+        self,
+        added: dict[tuple[int, int], Release],
+        base: Joined | None = None,
+        launches: frozenset[int] | None = None,
+    ) -> Clock:
+        """With further releases, another base, and the launches of that. Releases that are many, or
+        far behind each other, are joined."""
+        depth, launches = self.depth, self.launches if launches is None else launches
+        more: set[int] = set()
+        for release in added.values():
+            clock = release.clock
+            depth = max(depth, clock.depth + 1)
+            if release.launch and release.launch not in launches:
+                more.add(release.launch)
+            if not clock.launches <= launches:
+                more |= clock.launches
+        made = Clock(
+            self.gpu, {**self.releases, **added}, self.base if base is None else base, depth,
+            launches | more if more else launches,
+        )  # fmt: skip
+        if depth <= DEEPEST and len(made.releases) <= WIDEST:
+            return made
+        for clock in made.below():
+            if clock.depth >= DEEPEST:  # shared by the releases of many waves
+                clock.all_rows()
+        order = {**made.base.order, **{who: one.order for who, one in made.releases.items()}}
+        return Clock(self.gpu, {}, Joined(made.all_rows(), order), 0, made.launches)
+
+
+UNKNOWING: Final = Clock(-1, {})
+"""The clock of a wave that has acquired nothing, of any GPU."""
+
+
+def _later(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    if first is None or first is second:
+        return second
+    return first if second is None else np.maximum(first, second)
+
+
+def all_rows(clocks: Iterable[Clock]) -> Rows:
+    """What any of some clocks knows, by workgroup."""
+    total: Rows = {}
+    seen: set[int] = set()
+    waiting = list(clocks)
+    while waiting:
+        clock = waiting.pop()
+        if id(clock) in seen:
+            continue
+        seen.add(id(clock))
+        if clock.looked_up is not None:
+            _add_rows(total, clock.looked_up)
+            continue
+        if id(clock.base) not in seen:
+            seen.add(id(clock.base))
+            _add_rows(total, clock.base.rows)
+        clock.add_to(total)
+        waiting += clock.below()
+    return total
+
+
+def _add_rows(total: Rows, rows: Mapping[int, np.ndarray]) -> None:
+    if not total:
+        total.update(rows)
+        return
+    for group, found in rows.items():
+        before = total.get(group)
+        if before is None:
+            total[group] = found
+        elif before is not found:
+            total[group] = np.maximum(before, found)
+
+
+def joined_rows(first: Rows, second: Mapping[int, np.ndarray]) -> Rows:
+    """The later of both by workgroup; `first` itself where the second knows no more."""
+    if first is second:
+        return first
+    total: Rows | None = None
+    for group, rows in second.items():
+        before = first.get(group)
+        if before is rows:
+            continue
+        after = rows if before is None else np.maximum(before, rows)
+        if before is None or not np.array_equal(after, before):
+            total = dict(first) if total is None else total
+            total[group] = after
+    return first if total is None else total
+
+
+def joined(clocks: Iterable[Clock]) -> Clock:
+    """What any of some clocks of one GPU knows; the first that knows something where the others
+    know no more."""
+    first = UNKNOWING
+    base, launches = first.base, first.launches
+    added: dict[tuple[int, int], Release] = {}
+    seen: set[int] = set()
+    for clock in clocks:
+        if not clock or id(clock) in seen:
+            continue
+        seen.add(id(clock))
+        if not first:
+            first, base, launches = clock, clock.base, clock.launches
+            continue
+        if clock.base is not base and clock.base.rows:
+            base, launches = base.with_(clock.base), launches | clock.launches
+        for author, release in clock.releases.items():
+            known = added.get(author)
+            if release.order > (first.order(author) if known is None else known.order):
+                added[author] = release
+    if not added and base is first.base:
+        return first
+    return first.plus(added, base, launches)
+
+
+def after(clock: Clock, release: Release, gpu: int) -> Clock:
+    """What a wave of `gpu` knows that knew `clock` and acquires a release."""
+    author = release.group, release.wave
+    if clock.order(author) >= release.order:
+        return clock
+    return (clock or Clock(gpu, {})).plus({author: release})
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What releases say that were observed: those that an acquire of agent scope takes, of the same
+    GPU, and those of system scope."""
+
+    near: Clock = UNKNOWING
+    far: Clock = UNKNOWING
+
+
+NOT_OBSERVED: Final = Observed()
+
+
+def joined_observed(observed: Iterable[Observed]) -> Observed:
+    """What any of some observations has observed."""
+    distinct = list({id(one): one for one in observed if one is not NOT_OBSERVED}.values())
+    if len(distinct) < 2:
+        return distinct[0] if distinct else NOT_OBSERVED
+    near = joined(one.near for one in distinct)
+    if all(one.far is one.near for one in distinct):
+        return Observed(near, near)
+    return Observed(near, joined(one.far for one in distinct))
+
+
+@dataclass(slots=True)
+class ReleaseSequence:
+    """A dword that was stored to atomically: a release sequence."""
+
+    releases: list[Release] = field(default_factory=list)
+    views: dict[tuple[int, bool], tuple[int, Observed]] = field(default_factory=dict)
+    """By GPU, and whether at system scope: how many releases are in what those observe who load
+    from there."""
+    last: dict[int, Release] = field(default_factory=dict)
+    """By group, for explanations."""
+
+    def clear(self) -> None:
+        """A store has ended it."""
+        self.releases, self.views, self.last = [], {}, {}
+
+    def drop(self, ended: Callable[[int], bool]) -> None:
+        """Drop the releases of launches that have ended before the one that releases now: it
+        releases what they have."""
+        if not any(ended(release.launch) for release in self.releases):
+            return
+        self.releases = [release for release in self.releases if not ended(release.launch)]
+        self.views = {}
+        self.last = {release.group: release for release in self.releases}
+
+    def add(self, release: Release) -> None:
+        """Append a release; it replaces one of the same wave that nobody has observed."""
+        releases = self.releases
+        seen = max((count for count, _ in self.views.values()), default=0)
+        author = release.group, release.wave
+        if len(releases) > seen and (releases[-1].group, releases[-1].wave) == author:
+            releases.pop()
+        releases.append(release)
+        self.last[release.group] = release
+
+    def observed(self, gpu: int, *, system: bool) -> Observed:
+        """What a load of agent or `system` scope by a GPU observes."""
+        count, found = self.views.get((gpu, system), (0, NOT_OBSERVED))
+        if count == len(self.releases):
+            return found
+        near, far = found.near, found.far
+        for release in self.releases[count:]:
+            if release.gpu == gpu:
+                near = after(near, release, gpu)
+            if release.gpu == gpu or release.system:
+                far = after(far, release, gpu)
+        if not system:
+            far = near
+        found = Observed(near, far)
+        if self.releases[-1].launch == 0:
+            self.releases = []
+        self.views[gpu, system] = len(self.releases), found
+        return found
+
+
+def observed_of(sequences: Sequence[ReleaseSequence], gpu: int, *, system: bool) -> Observed:
+    """What a load of agent or `system` scope by a GPU observes of several dwords."""
+    found: list[Observed] = []
+    near: dict[tuple[int, int], Release] = {}
+    far: dict[tuple[int, int], Release] = {}
+    for sequence in sequences:
+        if sequence.views or len(sequence.releases) != 1 or len(sequences) == 1:
+            found.append(sequence.observed(gpu, system=system))
+            continue
+        (release,) = sequence.releases  # most signals are one release: it needs no view
+        author = release.group, release.wave
+        for into, wanted in ((near, release.gpu == gpu), (far, system and release.system)):
+            known = into.get(author) if wanted else release
+            if known is None or release.order > known.order:
+                into[author] = release
+    if near or far:
+        alone = Clock(gpu, {})
+        seen = alone.plus(near)
+        found.append(Observed(seen, alone.plus({**near, **far}) if far else seen))
+    return joined_observed(found)
+
+
+__all__ = [
+    "DEEPEST",
+    "NOT_OBSERVED",
+    "UNKNOWING",
+    "Clock",
+    "Observed",
+    "Release",
+    "ReleaseSequence",
+    "Rows",
+    "after",
+    "all_rows",
+    "joined",
+    "joined_observed",
+    "joined_rows",
+    "observed_of",
+]

@@ -1,0 +1,390 @@
+"""Instructions to machine code, by the tables of the decoder.
+
+An encoding is looked for part by part (`inverse`) and decoded again: what comes out always prints
+as the instruction that went in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from wavecast.isa.decode import Decoder
+from wavecast.isa.encoding import operands
+from wavecast.isa.encoding.decoder import machine_decoder
+from wavecast.isa.encoding.formats import Format, formats
+from wavecast.isa.encoding.inverse import indices
+from wavecast.isa.encoding.opcodes import EncodedRow, encoded_rows
+from wavecast.isa.encoding.operands import LITERAL, LITERAL64, Undecodable
+from wavecast.isa.encoding.plans import pair_plan, plan
+from wavecast.isa.encoding.text_plan import Part, TextPlan
+from wavecast.isa.instruction import Decoded, Operand, OperandClass
+from wavecast.isa.opcode import OperandKind
+from wavecast.isa.operand import print_operand
+from wavecast.isa.table import TableError
+from wavecast.isa.targets import isa_target
+
+_BEHIND: Final = {
+    "SDWA": operands.SDWA,
+    "DPP": operands.DPP,
+    "DPP8": operands.DPP8,
+    "DPP8_FI": operands.DPP8_FI,
+}
+"""Format of the word behind an instruction -> its first source."""
+_SMALL: Final = range(-16, 65)
+
+
+class EncodeError(ValueError):
+    """An instruction that has no encoding, or whose encoding these tables do not have."""
+
+
+class MachineWords(NamedTuple):
+    """Machine code of one instruction: its value, the first word lowest, and its words."""
+
+    value: int
+    words: int
+
+    @property
+    def content(self) -> bytes:
+        """The bytes in memory."""
+        return self.value.to_bytes(4 * self.words, "little")
+
+
+class _Wanted(NamedTuple):
+    """What the parts of a plan have to print."""
+
+    operands: tuple[tuple[str, ...], ...]
+    """For each operand the texts it may be printed with, best first."""
+    modifiers: Mapping[str, str]
+
+
+class MachineEncoder:
+    """Encodes instructions of one target and wave size."""
+
+    def __init__(self, target: str, wave_lanes: int) -> None:
+        self.target = isa_target(target)
+        self.wave_lanes = wave_lanes
+        self._decoder = machine_decoder(self.target, wave_lanes)
+        self._texts = Decoder(self.target, wave_lanes)
+        self._rows = _by_row(self.target)
+        self._known: dict[str, MachineWords] = {}
+
+    def encode(self, text: str) -> MachineWords:
+        """The machine code of an instruction as LLVM prints it. A branch has its distance in words
+        as its operand. Raises EncodeError, DecodeError for other texts."""
+        found = self._known.get(text)
+        if found is None:
+            found = self._known[text] = self.encoded(self._texts.decode(text))
+        return found
+
+    def encoded(self, decoded: Decoded, texts: Mapping[int, str] | None = None) -> MachineWords:
+        """The machine code of a decoded instruction; `texts` are those of operands by position that
+        replace a label or an expression. Raises EncodeError."""
+        texts = texts or {}
+        for value, words in self._candidates(decoded, texts):
+            found = self._decoder.decode(value, words)
+            if found is None or found.words != words:
+                continue
+            if self._same(found.text, decoded, texts):
+                return MachineWords(value, words)
+        raise EncodeError(f"no encoding of {decoded.text!r} on {self.target}")
+
+    def _candidates(self, decoded: Decoded, texts: Mapping[int, str]) -> Iterator[tuple[int, int]]:
+        if decoded.second is not None:
+            yield from self._pairs(decoded, decoded.second)
+            return
+        wanted = _wanted(decoded, texts)
+        for shape, number, row in self._rows.get(decoded.opcode.name, ()):
+            for following in _following(decoded):
+                try:
+                    made = plan(self.target, self.wave_lanes, shape, row, following)
+                except TableError:
+                    continue
+                if decoded.encoding and made.mnemonic != decoded.mnemonic:
+                    continue
+                known, value = _identity(shape, number, "op")
+                words = shape.words
+                if following:
+                    first = shape.fields["src0"]
+                    known |= first.mask << first.low
+                    value |= _BEHIND[following] << first.low
+                    words += 1
+                for solved, literals in _solved([(made, wanted)], known, value, made.rest):
+                    yield _with_literals(solved, words, literals)
+
+    def _pairs(self, x: Decoded, y: Decoded) -> Iterator[tuple[int, int]]:
+        for shape, number, row in self._rows.get(x.opcode.name, ()):
+            if "opx" not in shape.fields:
+                continue
+            for other, other_number, other_row in self._rows.get(y.opcode.name, ()):
+                if other is not shape:
+                    continue
+                known, value = _identity(shape, number, "opx")
+                other_known, other_value = _identity(shape, other_number, "opy")
+                arguments = self.target, self.wave_lanes, shape
+                halves = [
+                    (pair_plan(*arguments, row, "x"), _wanted(x, {})),
+                    (pair_plan(*arguments, other_row, "y"), _wanted(y, {})),
+                ]
+                for solved, literals in _solved(
+                    halves, known | other_known, value | other_value, shape.rest
+                ):
+                    yield _with_literals(solved, shape.words, literals)
+
+    def _same(self, text: str, decoded: Decoded, texts: Mapping[int, str]) -> bool:
+        """Whether a text is the instruction, whatever the spelling of its numbers."""
+        if text == decoded.text:
+            return True
+        found: Decoded | None = self._texts.decode(text)
+        wanted: Decoded | None = decoded
+        while found is not None and wanted is not None:
+            if found.opcode.name != wanted.opcode.name:
+                return False
+            kept = [
+                operand
+                for position, operand in enumerate(wanted.operands)
+                if not _is_spelled(wanted, position) and position not in texts
+            ]
+            own = [
+                operand
+                for position, operand in enumerate(found.operands)
+                if not _is_spelled(found, position) and position not in texts
+            ]
+            if len(own) != len(kept) or not all(map(_equal, own, kept)):
+                return False
+            if not _equal_modifiers(found.modifiers, wanted.modifiers):
+                return False
+            found, wanted = found.second, wanted.second
+        return found is wanted
+
+
+@cache
+def _by_row(target: str) -> Mapping[str, tuple[tuple[Format, int, EncodedRow], ...]]:
+    """Row -> its formats with opcode numbers, the shortest first."""
+    found: dict[str, list[tuple[Format, int, EncodedRow]]] = {}
+    shapes: dict[str, list[Format]] = {}
+    for shape in formats(target):
+        shapes.setdefault(shape.name, []).append(shape)
+    for (name, number), rows in encoded_rows(target).items():
+        for row in rows:
+            for shape in shapes[name]:
+                found.setdefault(row.row.name, []).append((shape, number, row))
+    return {
+        name: tuple(sorted(items, key=lambda item: item[0].words)) for name, items in found.items()
+    }
+
+
+def _identity(shape: Format, number: int, field: str) -> tuple[int, int]:
+    """Mask and value of the bits that an opcode number decides."""
+    bits = shape.fields[field]
+    return shape.mask | bits.mask << bits.low, shape.value | number << bits.low
+
+
+def _following(decoded: Decoded) -> tuple[str, ...]:
+    """The formats of the word behind an instruction that its mnemonic allows."""
+    if decoded.encoding.endswith("sdwa"):
+        return ("SDWA",)
+    if decoded.encoding.endswith("dpp8"):
+        return ("DPP8_FI",) if decoded.modifiers.get("fi") == "1" else ("DPP8",)
+    return ("DPP",) if decoded.encoding.endswith("dpp") else ("",)
+
+
+def _wanted(decoded: Decoded, texts: Mapping[int, str]) -> _Wanted:
+    shown = []
+    given = dict(decoded.modifiers)
+    for position, operand in enumerate(decoded.operands):
+        if position in texts:
+            shown.append((texts[position],))
+        else:
+            shown.append(_spellings(operand))
+    if decoded.opcode.form == "SMEM" and "offset" in given and shown:
+        behind = f" offset:{given.pop('offset')}"
+        shown[-1] = tuple(text + behind for text in shown[-1])
+    return _Wanted(tuple(shown), given)
+
+
+def _spellings(operand: Operand) -> tuple[str, ...]:
+    """The texts that an operand may be printed with: its own, that of its lower half, and those of
+    its number as an inline constant and as a literal."""
+    text = print_operand(operand).partition("/*")[0].rstrip()
+    flags = operand.absolute | operand.negate << 1
+    if operand.kind is OperandClass.VGPR and operand.count == 1 and not operand.half:
+        return (text, operands.modified(f"v{operand.first}.l", flags, constant=False))
+    if operand.kind is not OperandClass.CONSTANT or operand.value is None:
+        return (text,)
+    found = [text]
+    if "lit" not in text and operand.value in _SMALL:
+        found.append(operands.modified(str(operand.value), flags, constant=True))
+    for literal in (LITERAL, LITERAL64):
+        plain = f"{literal}{operand.value & 0xFFFFFFFFFFFFFFFF:x};"
+        found += [
+            operands.modified(plain, flags, constant=False),
+            operands.modified(plain, flags, constant=True),
+        ]
+    return tuple(dict.fromkeys(found))
+
+
+def _solved(
+    plans: Sequence[tuple[TextPlan, _Wanted]], known: int, value: int, rest: int
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The values of instructions whose plans print what is wanted, with the literals in them."""
+    arrangements: list[list[tuple[Part, tuple[str, ...]]]] = [[]]
+    for made, wanted in plans:
+        shown = _shown_modifiers(made.modifiers, wanted.modifiers)
+        if shown is None:
+            return
+        arrangements = [
+            [*before, *shown, *own]
+            for before in arrangements
+            for own in _arranged(made.operands, wanted.operands)
+        ]
+    for pieces in arrangements:
+        yield from _search(pieces, known, value, rest)
+
+
+def _arranged(
+    parts: Sequence[Part], texts: Sequence[tuple[str, ...]]
+) -> Iterator[list[tuple[Part, tuple[str, ...]]]]:
+    """The parts with the texts they print; optional ones can print nothing."""
+    missing = len(parts) - len(texts)
+    if missing < 0:
+        return
+    optional = [position for position, part in enumerate(parts) if part.optional]
+    for empty in combinations(optional, missing):
+        given = iter(texts)
+        yield [
+            (part, ("",) if position in empty else next(given))
+            for position, part in enumerate(parts)
+        ]
+
+
+def _shown_modifiers(
+    parts: Sequence[Part], given: Mapping[str, str]
+) -> list[tuple[Part, tuple[str, ...]]] | None:
+    """The parts with the modifiers they print; None where one is left."""
+    left = dict(given)
+    found: list[tuple[Part, tuple[str, ...]]] = []
+    for part in parts:
+        if part.value is not None:
+            name = next(iter(part.names))
+            shown = left.pop(name, "0")
+            found.append((part, (shown,)))
+            continue
+        words = [
+            f" {name}:{value}" if value else f" {name}"
+            for name, value in left.items()
+            if name in _names(part)
+        ]
+        for name in _names(part):
+            left.pop(name, None)
+        found.append((part, ("".join(words), "".join(reversed(words)))))
+    return None if left else found
+
+
+@lru_cache(maxsize=4096)
+def _names(part: Part) -> frozenset[str]:
+    """The names of the modifiers that a part prints for any of its values."""
+    found = set()
+    width = sum(mask.bit_length() for _, mask, _ in part.gathers)
+    for index in range(1 << width):
+        try:
+            text = part.texts[index]
+        except (Undecodable, IndexError):
+            continue
+        found |= {word.partition(":")[0] for word in text.split()}
+    return frozenset(found)
+
+
+def _search(
+    pieces: Sequence[tuple[Part, tuple[str, ...]]], known: int, value: int, rest: int
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The values of the bits not `known` for which every part prints one of its texts, with those
+    of `rest` that no part decides."""
+    if not pieces:
+        yield value | rest & ~known, ()
+        return
+    part, texts = min(pieces, key=lambda piece: _free_bits(piece[0], known))
+    others = [piece for piece in pieces if piece[0] is not part]
+    for text in texts:
+        plain, _, literal = text.partition(LITERAL if LITERAL in text else LITERAL64)
+        shown, number = text, ""
+        if literal:
+            number, _, end = literal.partition(";")
+            sign = LITERAL if LITERAL in text else LITERAL64
+            shown, number = plain + sign + end, sign + number
+        found = indices(part, shown, known, value)
+        for index in sorted(found, key=lambda index: ((index ^ part.usual).bit_count(), index)):
+            mask, bits = _placed(part, index)
+            for solved, literals in _search(others, known | mask, value & ~mask | bits, rest):
+                yield solved, (number, *literals) if number else literals
+        if found:
+            return
+
+
+def _free_bits(part: Part, known: int) -> int:
+    return sum((mask & ~(known >> shift)).bit_count() for shift, mask, _ in part.gathers)
+
+
+def _placed(part: Part, index: int) -> tuple[int, int]:
+    """Mask and value of an instruction's bits that have an index."""
+    known = value = 0
+    for shift, mask, at in part.gathers:
+        known |= mask << shift
+        value |= (index >> at & mask) << shift
+    return known, value
+
+
+def _with_literals(value: int, words: int, literals: tuple[str, ...]) -> tuple[int, int]:
+    """Value and words of an instruction with its literals behind it; equal ones share a word."""
+    for literal in dict.fromkeys(literals):
+        number = int(literal[1:], 16)
+        if literal[0] == LITERAL:
+            value |= (number & 0xFFFFFFFF) << 32 * words
+            words += 1
+        else:
+            value |= number << 32 * words
+            words += 2
+    return value, words
+
+
+def _is_spelled(decoded: Decoded, position: int) -> bool:
+    """Whether an operand is an immediate of a field, which has several spellings and may be left
+    out; the value of a text is unambiguous."""
+    role = decoded.roles[position]
+    return role.kind is OperandKind.IMMEDIATE and decoded.opcode.form in ("SOPP", "SOPK", "SOP1")
+
+
+def _equal(own: Operand, other: Operand) -> bool:
+    """Whether two operands are the same, however they are spelled."""
+    if own.kind is not other.kind:
+        return False
+    signs = (own.negate, own.absolute, own.sign_extend)
+    if signs != (other.negate, other.absolute, other.sign_extend):
+        return False
+    if own.kind is OperandClass.CONSTANT:
+        return not ((own.value or 0) ^ (other.value or 0)) & 0xFFFFFFFF
+    if own.kind is OperandClass.VGPR and own.count == 1:
+        return own.first == other.first and (own.half or "l") == (other.half or "l")
+    return print_operand(own).partition("/*")[0] == print_operand(other).partition("/*")[0]
+
+
+def _equal_modifiers(own: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return own.keys() == other.keys() and all(
+        value == other[name] or _number(value) == _number(other[name]) is not None
+        for name, value in own.items()
+    )
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=32)
+def machine_encoder(target: str, wave_lanes: int) -> MachineEncoder:
+    """The encoder of a target, made once."""
+    return MachineEncoder(target, wave_lanes)

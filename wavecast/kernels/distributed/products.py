@@ -1,0 +1,186 @@
+"""Products fused with collectives: `wavecast.ops.distributed`.
+
+One kernel multiplies and communicates, tile by tile (`product_kernels.py`). Partial results are
+sent in the dtype of x, and reduced in float32 in the order of ranks, as by a product and a
+collective behind it. Results have gradients; that of a sum over ranks is the sum of the gradients
+of all.
+"""
+
+# pyright: reportArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+import triton
+from torch import Tensor
+
+from wavecast.kernels.checks import FLOATS, dtype_in, require
+from wavecast.kernels.distributed import collectives, launches
+from wavecast.kernels.distributed.collectives import shots_for
+from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.distributed.product_kernels import (
+    gather_product_kernel,
+    product_reduce_kernel,
+)
+from wavecast.kernels.distributed.signals import BLOCKS
+
+_TILE: Final = {"BM": 64, "BN": 64, "BK": 32}
+
+
+def matmul_reduce_scatter(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
+    """Rows `rank` of x @ weightᵀ added over all ranks: x[world · m, k], weight[n, k] -> [m, n].
+
+    fp32, fp16 or bf16. Ranks may have different k. Raises ArgumentError.
+    """
+    name = "matmul_reduce_scatter"
+    rows, columns = _check(name, x, weight, group)
+    require(rows % group.world == 0, name, f"x has {rows} rows: {group.world} ranks do not divide")
+    group.begin(RankCall(name, rows * columns, x.dtype))
+    return _ReduceScattered.apply(x, weight, group)  # pyright: ignore[reportReturnType]
+
+
+def matmul_all_reduce(x: Tensor, weight: Tensor, group: RankGroup, shots: int = 0) -> Tensor:
+    """x @ weightᵀ added over all ranks: x[m, k], weight[n, k] -> [m, n], the same bits on all.
+
+    fp32, fp16 or bf16. Ranks may have different k. `shots` as of `all_reduce`: 0 takes what is
+    predicted to be faster for the size of the result. Raises ArgumentError, and MissingFact with 0
+    shots where no link is known.
+    """
+    name = "matmul_all_reduce"
+    rows, columns = _check(name, x, weight, group)
+    require(shots in (0, 1, 2), name, f"{shots} shots; 1, 2 or 0")
+    shots = shots or shots_for(rows * columns * x.element_size(), group.world)
+    group.begin(RankCall(name, rows * columns, x.dtype, shots))
+    return _AllReduced.apply(x, weight, group, shots)  # pyright: ignore[reportReturnType]
+
+
+def all_gather_matmul(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
+    """The x of all ranks, one after another, @ weightᵀ: x[m, k], weight[n, k] -> [world · m, n].
+
+    fp32, fp16 or bf16. Ranks may have different n. Raises ArgumentError.
+    """
+    name = "all_gather_matmul"
+    _check(name, x, weight, group)
+    group.begin(RankCall(name, x.numel(), x.dtype, x.shape[1]))
+    return _Gathered.apply(x, weight, group)  # pyright: ignore[reportReturnType]
+
+
+def _gather(name: str, x: Tensor, weight: Tensor, out: Tensor, group: RankGroup) -> None:
+    """Launches over rows that fit a half of a buffer."""
+    rows, k = x.shape
+    columns = weight.shape[0]
+    most = group.half // (k * x.element_size())
+    require(most > 0, name, f"a row has {k} elements, more than a buffer of the group")
+    for first in range(0, rows, most):
+        part = min(most, rows - first)
+        chunks = triton.cdiv(part, _TILE["BM"])
+        programs = min(BLOCKS, group.world * chunks)  # the same on all ranks, whatever their n
+        sources, epoch = group.launch(x.dtype, triton.cdiv(chunks, programs))
+        gather_product_kernel[(programs,)](
+            x[first:], weight, sources[group.rank], out, group.signals[group.rank],
+            tuple(sources), tuple(group.signals), group.rank, epoch, part, rows, first, columns, k,
+            **_TILE, **launches.constants(group),
+        )  # fmt: skip
+
+
+def _reduce(
+    name: str,
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor,
+    group: RankGroup,
+    shots: int,
+    *,
+    scatter: bool,
+) -> None:
+    """Launches over columns of which partial results fit a half of a buffer."""
+    rows, k = x.shape
+    columns = weight.shape[0]
+    part = rows if shots == 1 else triton.cdiv(rows, group.world)
+    parts = 1 if shots == 1 else group.world
+    most = group.half // (parts * part * x.element_size())
+    require(most > 0, name, f"x has {rows} rows, too many for a buffer of the group")
+    for first in range(0, columns, most):
+        n = min(most, columns - first)
+        tiles = triton.cdiv(part, _TILE["BM"]) * triton.cdiv(n, _TILE["BN"])
+        programs = min(BLOCKS // 2, tiles)
+        sources, epoch = group.launch(x.dtype, triton.cdiv(tiles, programs))
+        product_reduce_kernel[(programs,)](
+            x, weight[first:], sources[group.rank], out[:, first:], group.signals[group.rank],
+            tuple(sources), tuple(group.signals), group.rank, epoch, rows, part, n, columns, k,
+            SHOTS=shots, SCATTER=scatter, **_TILE, **launches.constants(group),
+        )  # fmt: skip
+
+
+class _ReduceScattered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any, group: Any) -> Any:
+        ctx.save_for_backward(x, weight)
+        ctx.group = group
+        out = x.new_empty(x.shape[0] // group.world, weight.shape[0])
+        _reduce("matmul_reduce_scatter", x, weight, out, group, 2, scatter=True)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        x, weight = ctx.saved_tensors
+        gradient = gradients[0].contiguous()
+        dx = all_gather_matmul(gradient, weight.T.contiguous(), ctx.group)
+        dweight = collectives.all_gather(gradient, ctx.group).T @ x
+        return dx, dweight, None
+
+
+class _AllReduced(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any, group: Any, shots: Any) -> Any:
+        ctx.save_for_backward(x, weight)
+        ctx.group, ctx.shots = group, shots
+        out = x.new_empty(x.shape[0], weight.shape[0])
+        _reduce("matmul_all_reduce", x, weight, out, group, shots, scatter=False)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        x, weight = ctx.saved_tensors
+        total = collectives.all_reduce(gradients[0].contiguous(), ctx.group, ctx.shots)
+        return total @ weight, total.T @ x, None, None
+
+
+class _Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any, group: Any) -> Any:
+        ctx.save_for_backward(x, weight)
+        ctx.group = group
+        out = x.new_empty(group.world * x.shape[0], weight.shape[0])
+        _gather("all_gather_matmul", x, weight, out, group)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        x, weight = ctx.saved_tensors
+        gradient = gradients[0].contiguous()
+        dx = matmul_reduce_scatter(gradient, weight.T.contiguous(), ctx.group)
+        dweight = gradient.T @ collectives.all_gather(x, ctx.group)
+        return dx, dweight, None
+
+
+def _check(name: str, x: Tensor, weight: Tensor, group: RankGroup) -> tuple[int, int]:
+    """Rows of x and of the weight."""
+    dtype_in(name, "x", x, FLOATS)
+    dtype_in(name, "weight", weight, (x.dtype,))
+    shape = "x".join(map(str, x.shape)) or "a scalar"
+    require(x.dim() == 2, name, f"x is {shape}, not a matrix")
+    fits = weight.dim() == 2 and weight.shape[1] == x.shape[1]
+    found = "x".join(map(str, weight.shape)) or "a scalar"
+    require(fits, name, f"x is {shape} and weight {found}: the last dimensions must agree")
+    group.accepts(name, x)
+    require(weight.numel() > 0, name, "weight is empty")
+    require(weight.is_contiguous(), name, "weight is not contiguous")
+    same = weight.get_device() == x.get_device()
+    require(same, name, f"weight is on {weight.device}, x on {x.device}")
+    return x.shape[0], weight.shape[0]
+
+
+__all__ = ["all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter"]

@@ -1,0 +1,102 @@
+"""The code generators of other releases of Triton, each in processes of its environment."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from wavecast.arch import Device
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import CompileError
+from wavecast.integrations.triton.release_server import MODULE
+from wavecast.lab.codegen import BROKEN, CrashedCompiler, portable
+
+_SERVERS: Final[dict[tuple[int, Path], subprocess.Popen[str]]] = {}
+"""One per process that asks and interpreter: forks do not share one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TritonRelease:
+    """A release of Triton, imported by the interpreter `python` of its environment."""
+
+    release: str
+    python: Path
+    device: Device
+
+    @property
+    def name(self) -> str:
+        return f"triton {self.release}"
+
+    @property
+    def command(self) -> str:
+        return f"the stage amdgcn of {self.name} for {self.device.target}"
+
+    def assembly(self, text: str) -> str:
+        """The assembly of a module. Raises as `CodeGenerator.assembly`."""
+        return self._answer(text, None)["assembly"]
+
+    def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
+        """As `BisectedCompiler.limited`."""
+        flags = [f"-opt-bisect-limit={limit}"]
+        found = self._answer(str(launch.code.stages["llir"]), flags)
+        return found["assembly"], found["log"]
+
+    def _answer(self, text: str, flags: list[str] | None) -> dict[str, Any]:
+        server = self._server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        request = {"text": portable(text), "device": self.device.id, "flags": flags}
+        try:
+            server.stdin.write(json.dumps(request) + "\n")
+            server.stdin.flush()
+            line = server.stdout.readline()
+        except OSError:
+            line = ""
+        if not line:
+            _SERVERS.pop((os.getpid(), self.python), None)
+            raise CompileError(f"{self.name}: its process ended")
+        answer = json.loads(line)
+        if "error" not in answer:
+            return answer
+        message = f"{self.name}: {answer['error']}"
+        if answer["crashed"] and BROKEN not in answer["log"] and _PARSED not in answer["log"]:
+            raise CrashedCompiler(message, log=answer["log"])
+        first = next((one for one in answer["log"].splitlines() if _PARSED in one), "")
+        raise CompileError(f"{self.name}: {first}" if first else message, log=answer["log"])
+
+    def _server(self) -> subprocess.Popen[str]:
+        key = os.getpid(), self.python
+        known = _SERVERS.get(key)
+        if known is None or known.poll() is not None:
+            if not _SERVERS:
+                atexit.register(_end)
+            known = _SERVERS[key] = subprocess.Popen(
+                [self.python, "-m", MODULE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                encoding="utf-8",
+            )
+        return known
+
+
+def _end() -> None:
+    """End the servers of this process."""
+    for (process, _), server in _SERVERS.items():
+        if process == os.getpid():
+            server.kill()
+            with contextlib.suppress(OSError):
+                server.communicate()
+
+
+_PARSED: Final = "failed to parse"
+"""What LLVM says of IR of a newer LLVM that it does not read."""
+
+__all__ = ["TritonRelease"]

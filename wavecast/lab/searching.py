@@ -1,0 +1,173 @@
+"""A search of the kernels that a script launches, or of a file of code whose launch is stated.
+
+Launches of a script are searched in the process that captures them, when they happen; those of code
+in this one. Either way results go to a journal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from wavecast import compile as compilers
+from wavecast.arch import Device
+from wavecast.errors import NothingAnalysed, UsageError, WavecastError
+from wavecast.integrations.triton import CaptureFailure, capture_script
+from wavecast.integrations.triton.script import NOT_COMPUTED
+from wavecast.lab.evaluation import LabSubject
+from wavecast.lab.journal import LabProblem, records
+from wavecast.lab.searches import SEARCHES
+from wavecast.pipeline.code_launches import CodeLaunches
+from wavecast.pipeline.plan import Plan
+from wavecast.pipeline.selection import Selection
+
+WORKER = "wavecast.lab.worker"
+"""The module of the capturing process."""
+
+Result = TypeVar("Result")
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LabSource:
+    """Where the kernels whose names match `kernels` are from: a Python script with its `arguments`,
+    or a HIP file, assembly or a code object, launched as `plan` says and compiled with
+    `compiler_options`. `quiet` hides the output of a script."""
+
+    path: Path
+    arguments: tuple[str, ...] = ()
+    kernels: str = ""
+    quiet: bool = True
+    device_files: tuple[str, ...] = ()
+    plan: Plan = field(default_factory=Plan)
+    compiler_options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SearchRun(Generic[Result]):
+    """The results of a search in the order they were found, the kernels and targets that failed,
+    and notes for the user."""
+
+    results: tuple[tuple[LabProblem, Result], ...]
+    failures: tuple[CaptureFailure, ...]
+    notes: tuple[str, ...]
+
+
+def searched(
+    source: LabSource,
+    selection: Selection,
+    search: str,
+    values: Mapping[str, Any],
+    journal: Path,
+    convert: Callable[[Mapping[str, Any]], Result],
+    progress: Progress,
+) -> SearchRun[Result]:
+    """Run a search of `wavecast.lab.searches` on every launch of a source, with JSON `values`. What
+    is in the journal, which must exist, is known.
+
+    Raises UsageError for an NVIDIA GPU and for code whose launch is not stated, InputError for a
+    journal of something else, NothingAnalysed where no kernel was searched, and as `capture_script`
+    and `wavecast.compile.load`.
+    """
+    for device in selection.devices:
+        if device.vendor != "amd":
+            raise UsageError(f"{device.name}: only AMD code is searched")
+    of = _of_script if source.path.suffix == ".py" else _of_code
+    failures, notes = of(source, selection, search, values, journal, progress)
+    found = tuple(records(journal, convert))
+    if not found and not failures:
+        raise NothingAnalysed(f"{source.path.name}: no kernel was searched", hint="; ".join(notes))
+    return SearchRun(found, failures, (*selection.notes, *notes))
+
+
+def _of_script(
+    source: LabSource,
+    selection: Selection,
+    search: str,
+    values: Mapping[str, Any],
+    journal: Path,
+    progress: Progress,
+) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
+    progress(f"running {source.path.name} for {', '.join(selection.targets)}")
+    seen = 0
+
+    def poll() -> None:
+        nonlocal seen
+        size = journal.stat().st_size
+        if size != seen:
+            seen = size
+            count = journal.read_bytes().count(b"\n")
+            progress(f"{count} results")
+
+    captured = capture_script(
+        source.path,
+        source.arguments,
+        selection.devices,
+        kernels=source.kernels,
+        quiet=source.quiet,
+        worker=WORKER,
+        settings={
+            "devices": [device.id for device in selection.devices],
+            "device_files": list(source.device_files),
+            "search": search,
+            "journal": str(journal),
+            "values": dict(values),
+        },
+        at_once=1,
+        on_poll=poll,
+    )
+    return captured.failures, tuple(note for note in captured.notes if note != NOT_COMPUTED)
+
+
+def _of_code(
+    source: LabSource,
+    selection: Selection,
+    search: str,
+    values: Mapping[str, Any],
+    journal: Path,
+    progress: Progress,
+) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
+    if source.arguments:
+        raise UsageError(f"{source.path.name} is not a script", hint="it takes no arguments")
+    if not source.plan.arguments or source.plan.grid is None or source.plan.block is None:
+        raise UsageError(
+            f"{source.path.name} makes no launch: versions are compared by executing one",
+            hint="state it with --grid, --block and --arg NAME=VALUE, or with --args FILE",
+        )
+    failures: list[CaptureFailure] = []
+    notes: list[str] = []
+    made = SEARCHES[search](journal, values, notes.append)
+    for target in selection.targets:
+        devices = selection.on(target)
+        stated = _stated(source, target, devices[0], failures)
+        for launch in stated.launches:
+            ranges, _ = stated.memory[id(launch)]
+            progress(f"{launch.code.kernel} for {target}")
+            try:
+                made.search(LabSubject(launch, tuple(ranges), tuple(devices)))
+            except WavecastError as error:
+                notes.append(f"{launch.code.kernel}: not searched: {error.message}")
+    return tuple(failures), tuple(notes)
+
+
+def _stated(
+    source: LabSource, target: str, device: Device, failures: list[CaptureFailure]
+) -> CodeLaunches:
+    """The launches of a file's kernels for a target; kernels that cannot be launched are added to
+    `failures`."""
+    path, stated = source.path, CodeLaunches()
+    try:
+        codes = compilers.load(path, target, source.compiler_options, kernels=source.kernels)
+    except WavecastError as error:
+        failures.append(CaptureFailure(path.name, target, "compile", error.message))
+        return stated
+    wanted = [code for code in codes if re.search(source.kernels, code.kernel)]
+    stated.add(wanted, source.plan, device)
+    failures += [CaptureFailure(f.kernel, f.target, f.stage, f.message) for f in stated.refused]
+    return stated
+
+
+__all__ = ["WORKER", "LabSource", "SearchRun", "searched"]
