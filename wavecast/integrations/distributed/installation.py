@@ -175,7 +175,7 @@ def _separate_data_parallel(patches: Patches, ranks: RankThreads) -> None:
 
     @contextlib.contextmanager
     @not_compiled  # as PyTorch's
-    def inside_forward(self: Any) -> Iterator[None]:
+    def forward_pass(self: Any) -> Iterator[None]:
         state = ranks.current
         before, state.data_parallel = state.data_parallel, self
         try:
@@ -184,7 +184,7 @@ def _separate_data_parallel(patches: Patches, ranks: RankThreads) -> None:
             state.data_parallel = before
 
     for name, value in (
-        ("_inside_ddp_forward", inside_forward),
+        ("_inside_ddp_forward", forward_pass),
         ("_get_active_ddp_module", staticmethod(lambda: ranks.current.data_parallel)),
         ("_active_ddp_module", None),  # `replicate` sets it
     ):
