@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -34,6 +35,24 @@ def test_the_folder_follows_the_environment(
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert default_root() == tmp_path / "home" / ".cache" / "wavecast"
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (b"\x82\xa1t\xa1x\xa1n\x92\x01\xcb?\xf8\0\0\0\0\0\0", {"t": "x", "n": (1, 1.5)}),
+        (b"\xc4\x02\0\1", b"\0\1"),
+        (b"\xc1", None),
+        (b"\x91" * 5000, None),
+    ],
+)
+def test_entries_of_other_writers_are_read_or_absent(body: bytes, value: object) -> None:
+    """The bytes are those that the package msgpack wrote before, and no msgpack."""
+    cache = DiskCache()
+    cache.put(KEY, 1)
+    (entry,) = cache.entries()
+    entry.path.write_bytes(b"WCC1" + hashlib.sha256(body).digest() + body)
+    assert cache.get(KEY) == value
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "empty", "foreign"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgpack
+import msgspec
 import pytest
 
 from wavecast.errors import InputError, ParseError
@@ -166,7 +166,7 @@ def test_all_notes_of_a_linked_code_object_describe_kernels() -> None:
         (
             "AMDGPU",
             32,
-            msgpack.packb(
+            msgspec.msgpack.encode(
                 {
                     "amdhsa.kernels": [
                         {".name": name, ".symbol": f"{name}.kd", ".args": arguments}

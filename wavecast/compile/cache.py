@@ -1,9 +1,9 @@
 """Compiled results on disk, shared by every process of a user.
 
 An entry is one file, `<root>/<kind>/<key>.wcc`: a magic, the SHA-256 of the body, the body in
-msgpack. It is written to a temporary name and renamed, so that a reader sees a whole entry or none,
-whoever is killed; one that does not match its checksum counts as absent and is built again. Nothing
-else in the folder is ever touched.
+msgpack (`packing`). It is written to a temporary name and renamed, so that a reader sees a whole
+entry or none, whoever is killed; one that does not match its checksum counts as absent and is built
+again. Nothing else in the folder is ever touched.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ class DiskCache:
         except OSError:
             return None
         head = len(_MAGIC) + 32
-        body = content[head:]
+        body = memoryview(content)[head:]
         if content[:head] != _MAGIC + hashlib.sha256(body).digest():
             return None
-        import msgpack
+        from wavecast.packing import unpack
 
         try:
-            value = msgpack.unpackb(body, use_list=False, strict_map_key=False)
-        except (ValueError, msgpack.UnpackException):
+            value = unpack(body)
+        except ValueError:
             return None
         self._touch(path)
         return value
@@ -103,10 +103,9 @@ class DiskCache:
         Returns False, with one CacheWarning per cache, when the disk is full or read-only. Raises
         TypeError for a value that cannot be stored.
         """
-        import msgpack
+        from wavecast.packing import pack
 
-        body = msgpack.packb(value)
-        assert isinstance(body, bytes)
+        body = pack(value)
         if not self.writable:
             return False
         path = self._path(key)

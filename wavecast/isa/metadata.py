@@ -153,14 +153,14 @@ def _refine_vgprs(directives: dict[str, int], document: Document, processor: str
 def metadata_of_elf(image: elf.Elf) -> Document:
     """The metadata document of a code object; empty when it has none. Linkers keep a note per
     linked object: all of them describe kernels. Raises InputError."""
-    import msgpack
+    import msgspec
 
     found: dict[str, Any] = {}
     for owner, kind, content in image.notes:
         if owner != NOTE_OWNER or kind != NOTE_METADATA:
             continue
         try:
-            document = msgpack.unpackb(content, strict_map_key=False)
+            document = msgspec.msgpack.decode(content)
         except Exception as error:
             raise InputError("the code object's metadata note is damaged") from error
         if not isinstance(document, dict):

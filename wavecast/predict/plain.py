@@ -1,19 +1,19 @@
-"""Plain values as bytes, for processes of this program.
+"""Plain values with arrays as bytes, for processes of this program.
 
-The format is msgpack: None, booleans, numbers (numpy's scalars too), text, bytes, lists, maps with
-text as keys, and numpy arrays of booleans and numbers. An array is the extension type 1: a msgpack
-list of its dtype as numpy writes it (`<f4`), its shape, and its bytes in C order. Reading runs no
-code of the sender.
+Next to what `packing` takes: scalars of numpy, and its arrays of booleans and numbers. An array is
+msgpack's extension type 1: a list of its dtype as numpy writes it (`<f4`), its shape, and its bytes
+in C order.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-import msgpack
+import msgspec
 import numpy as np
 
 from wavecast.errors import InputError
+from wavecast.packing import pack, unpack
 
 _ARRAY: Final = 1
 _KINDS: Final = "biuf"
@@ -22,9 +22,7 @@ _KINDS: Final = "biuf"
 
 def packed(value: object) -> bytes:
     """The bytes of a plain value. Raises TypeError for any other."""
-    data = msgpack.packb(value, default=_extension, use_bin_type=True)
-    assert data is not None
-    return data
+    return pack(value, _extension)
 
 
 def unpacked(data: bytes) -> Any:
@@ -33,24 +31,24 @@ def unpacked(data: bytes) -> Any:
     Raises InputError for bytes that are not a plain value.
     """
     try:
-        return msgpack.unpackb(data, ext_hook=_array, use_list=False)
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        return unpack(data, _array)
+    except (ValueError, TypeError) as error:
         raise InputError(f"damaged message between processes: {error}") from error
 
 
 def _extension(value: object) -> object:
     if isinstance(value, np.ndarray) and value.dtype.kind in _KINDS:
         parts = value.dtype.str, value.shape, value.tobytes()
-        return msgpack.ExtType(_ARRAY, packed(parts))
+        return msgspec.msgpack.Ext(_ARRAY, pack(parts))
     if isinstance(value, np.generic) and value.dtype.kind in _KINDS:
         return value.item()
     raise TypeError(f"{type(value).__name__} is not a plain value")
 
 
-def _array(code: int, data: bytes) -> np.ndarray:
+def _array(code: int, data: memoryview) -> np.ndarray:
     if code != _ARRAY:
         raise ValueError(f"unknown extension type {code}")
-    dtype_text, shape, content = msgpack.unpackb(data, use_list=False)
+    dtype_text, shape, content = unpack(data)
     dtype = np.dtype(dtype_text)
     if dtype.kind not in _KINDS:
         raise ValueError(f"arrays of {dtype} do not travel")

@@ -1,6 +1,6 @@
 """Captured launches on their way from the process that ran the program to the one that asked.
 
-A stream is a file of frames, each a length and a msgpack document. Frames are appended with one
+A stream is a file of frames, each a length and a document (`packing`). Frames are appended with one
 `write`, so what a dying process leaves behind is whole frames and at most one cut one.
 """
 
@@ -13,9 +13,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import msgpack
-
 from wavecast.compile.codeobject import Argument, CodeObject, Launch, Parameter
+from wavecast.packing import pack, unpack
 from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall, TensorSizes
 
 _LENGTH = struct.Struct("<Q")
@@ -28,7 +27,7 @@ class FrameWriter:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def write(self, document: dict[str, Any]) -> None:
-        data: bytes = msgpack.packb(document, use_bin_type=True)  # type: ignore[assignment]
+        data = pack(document)
         frame = memoryview(_LENGTH.pack(len(data)) + data)
         while frame:
             frame = frame[os.write(self._file, frame) :]
@@ -56,9 +55,7 @@ class FrameReader:
             if end > len(data):
                 break
             self._offset += end - start
-            yield msgpack.unpackb(
-                data[start + _LENGTH.size : end], use_list=False, strict_map_key=False
-            )
+            yield unpack(data[start + _LENGTH.size : end])
             start = end
 
 
