@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-_BASES: Final = (
+_BASES: Final[tuple[tuple[type, Callable[[Any], object]], ...]] = (
     (float, float.__float__),
     (str, str.__str__),
     (int, int.__int__),

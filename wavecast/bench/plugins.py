@@ -1,7 +1,7 @@
 """Objects that other distributions add by entry point, together with those of this package.
 
-The package's own objects are listed in code and registered in `pyproject.toml` under the same
-names, so that a checkout without a current installation has them too.
+The package's own objects are a list in code (`own`), which a checkout has without an installation.
+Entry points are for other distributions only.
 """
 
 from __future__ import annotations
@@ -44,12 +44,10 @@ def load(group: str, own: Mapping[str, str], name: str) -> Any:
 
 
 def _added(group: str, own: Mapping[str, str]) -> dict[str, EntryPoint]:
-    """Entry points of other distributions by name."""
+    """Entry points by name."""
     found: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         distribution = _distribution(point)
-        if distribution == _OWN:
-            continue
         if point.name in own or point.name in found:
             other = _OWN if point.name in own else _distribution(found[point.name])
             raise InputError(

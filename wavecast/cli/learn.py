@@ -91,7 +91,8 @@ def notebook(chapter: str, output: Path | None) -> None:
         from wavecast.learn.notebook import dumps
     except ModuleNotFoundError as error:
         raise MissingTool(
-            f"notebooks need the package nbformat ({error})", hint="pip install nbformat"
+            f"notebooks need the package nbformat ({error})",
+            hint="pip install 'wavecast[notebook]'",
         ) from None
     path = output or Path(f"{found.name}.ipynb")
     with streams.writing(path) as file:

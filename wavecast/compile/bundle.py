@@ -40,7 +40,7 @@ def is_bundle(data: Content) -> bool:
 def members(data: Content, start: int = 0, end: int | None = None) -> Iterator[Member]:
     """The AMD code objects of the bundle at `start`, or of several in a row up to `end`. A
     compressed bundle is unpacked when the iteration comes to it. Raises InputError when one is
-    damaged, MissingTool where nothing can unpack it."""
+    damaged."""
     position, end = start, len(data) if end is None else end
     while position < end:
         if data[position : position + len(MAGIC_COMPRESSED)] == MAGIC_COMPRESSED:

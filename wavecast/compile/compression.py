@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
+import sys
 import zlib
 
 from wavecast import limits
-from wavecast.errors import MissingTool
 
 
 def zlib_plain(body: bytes, size: int) -> bytes | None:
@@ -23,46 +21,26 @@ def zlib_plain(body: bytes, size: int) -> bytes | None:
 
 
 def zstd_plain(body: bytes, size: int) -> bytes | None:
-    """`size` bytes out of a zstd frame; None where it does not have exactly these. Raises
-    MissingTool where nothing here reads zstd, and as `zlib_plain`."""
+    """`size` bytes out of a zstd frame; None where it does not have exactly these. Raises as
+    `zlib_plain`."""
     limits.check_memory(size, "an offload bundle")
-    try:
-        from compression import zstd  # type: ignore[import-not-found]  # Python 3.14
-    except ImportError:
-        return _with_package(body, size)
-    try:
-        plain = zstd.ZstdDecompressor().decompress(body, size + 1)
-    except zstd.ZstdError:
-        return None
-    return plain if len(plain) == size else None
+    plain = _frame(body, size + 1)
+    return plain if plain is not None and len(plain) == size else None
 
 
-def _with_package(body: bytes, size: int) -> bytes | None:
-    try:
-        import zstandard  # type: ignore[import-not-found]
-    except ImportError:
-        return _with_system(body, size)
+def _frame(body: bytes, most: int) -> bytes | None:
+    """At most `most` bytes out of a zstd frame; None for a damaged one."""
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        try:
+            return zstd.ZstdDecompressor().decompress(body, most)
+        except zstd.ZstdError:
+            return None
+    import zstandard
+
     try:
         with zstandard.ZstdDecompressor().stream_reader(body) as reader:
-            plain = reader.read(size + 1)
+            return reader.read(most)
     except zstandard.ZstdError:
         return None
-    return plain if len(plain) == size else None
-
-
-def _with_system(body: bytes, size: int) -> bytes | None:
-    """Unpacked by the zstd library of the system. Raises MissingTool without one."""
-    name = ctypes.util.find_library("zstd")
-    if name is None:
-        raise MissingTool(
-            "the offload bundle is compressed with zstd",
-            hint="pip install zstandard, use Python 3.14, or install libzstd",
-        )
-    library = ctypes.CDLL(name)
-    unpack = library.ZSTD_decompress
-    unpack.restype = ctypes.c_size_t
-    unpack.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
-    library.ZSTD_isError.argtypes = [ctypes.c_size_t]
-    out = ctypes.create_string_buffer(max(size, 1))
-    written = unpack(out, size, body, len(body))
-    return None if library.ZSTD_isError(written) or written != size else out.raw[:size]

@@ -41,7 +41,7 @@ def is_container(data: Content) -> bool:
 
 def members(data: Content) -> Iterator[Member]:
     """The AMD code objects of a file, in its order. Raises InputError for a file that is damaged or
-    cannot have any, MissingTool where nothing can unpack a compressed one."""
+    cannot have any."""
     if data[: len(ARCHIVE)] == ARCHIVE:
         yield from _of_archive(data)
     else:

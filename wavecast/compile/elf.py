@@ -38,7 +38,7 @@ def load(
     A container with several targets gives all of them, or only the one `target` names. `kernels`
     is a regular expression: only kernels whose symbol it occurs in are read, possibly none. Equal
     kernels of several code objects are one. Raises InputError for a truncated, foreign or empty
-    file or a target it does not have, and MissingTool where nothing can decompress it.
+    file or a target it does not have.
     """
     where = str(file) or "the file"
     if target.startswith("sm_"):

@@ -14,7 +14,7 @@ from importlib import resources
 from itertools import groupby
 from pathlib import Path
 
-from wavecast.errors import UnknownName, UsageError
+from wavecast.errors import MissingTool, UnknownName, UsageError
 from wavecast.files import parse_json, read_text
 from wavecast.systems.architecture import (
     Attention,
@@ -303,9 +303,10 @@ def read(values: Values, name: str) -> ModelArchitecture:
 
 def load(selector: str) -> tuple[str, Values]:
     """Name and values of a configuration: a `config.json`, a folder with one, a name of
-    `models.toml`, or a model type of transformers (its default sizes), where that is installed.
+    `models.toml`, or a model type of transformers (its default sizes).
 
-    Raises UsageError for a file that cannot be read, UnknownName for a name nobody knows.
+    Raises UsageError for a file that cannot be read, UnknownName for a name nobody knows,
+    MissingTool for a model type without transformers.
     """
     path = Path(selector)
     if path.is_dir():
@@ -350,11 +351,16 @@ def _json(path: Path) -> Values:
 
 def _of_transformers(name: str) -> Values | None:
     """The default configuration of a model type of transformers."""
+    if name not in READERS:
+        return None
     try:
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     except ImportError:
-        return None
-    if name not in READERS or name not in CONFIG_MAPPING:
+        raise MissingTool(
+            f"the default sizes of {name} are in transformers, which is not installed",
+            hint="pip install 'wavecast[models]'",
+        ) from None
+    if name not in CONFIG_MAPPING:
         return None
     return CONFIG_MAPPING[name]().to_dict()
 

@@ -30,7 +30,7 @@ def undivided(
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     except ImportError:
         raise MissingTool(
-            "transformers is not installed", hint="pip install transformers"
+            "transformers is not installed", hint="pip install 'wavecast[models]'"
         ) from None
     kind = values["model_type"]
     if kind not in CONFIG_MAPPING:

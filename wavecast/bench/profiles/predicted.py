@@ -206,7 +206,8 @@ class _Predictor:
 
     def _by_operator(self, group: LaunchGroup) -> OperatorTime:
         if find_spec("torch") is None:
-            raise MissingTool("predicting a profile needs PyTorch", hint="pip install torch")
+            hint = "pip install 'wavecast[torch]'"
+            raise MissingTool("predicting a profile needs PyTorch", hint=hint)
         from wavecast.integrations.torch_graph.profiled import UnknownCall, calls
 
         unknown = self._unpriced(group)

@@ -1,5 +1,9 @@
-"""Files of profilers, by content: one reader per format, those of other distributions by the entry
-point `wavecast.profiles`.
+"""Files of profilers, by content: one reader per format.
+
+Another distribution adds a reader with an entry point in the group `wavecast.profiles`:
+
+    [project.entry-points."wavecast.profiles"]
+    mine = "mine.profiles"
 
 A reader is a module with `recognise(head: bytes) -> bool` for the first bytes of a file, and
 `read`, which takes the unpacked bytes as a stream, or the path if the module has `MAGIC`.
@@ -35,6 +39,7 @@ OWN: Final = {
     "ncu": "wavecast.bench.profiles.readers.ncu",
     "tables": "wavecast.bench.profiles.readers.tables",
 }
+"""Readers of this package; the first that recognises a file reads it."""
 _HEAD: Final = 4 << 20
 _DAY: Final = 24 * 3600 * 10**9
 """Nanoseconds that no profiler records for."""

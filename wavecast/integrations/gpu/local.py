@@ -57,7 +57,8 @@ def local_gpu() -> LocalGpu:
     try:
         import torch
     except ImportError:
-        raise MissingTool("measuring needs PyTorch", hint="pip install torch") from None
+        hint = "pip install 'wavecast[torch]'"
+        raise MissingTool("measuring needs PyTorch", hint=hint) from None
     if not torch.cuda.is_available():
         raise NothingAnalysed("no GPU that PyTorch can use", hint="measuring needs CUDA or ROCm")
     properties = torch.cuda.get_device_properties(None)  # the current one

@@ -2,7 +2,6 @@
 copies."""
 
 # pyright: reportMissingImports=false
-# ml_dtypes comes with those frameworks.
 
 from __future__ import annotations
 

@@ -115,7 +115,8 @@ def _made(dtype: str, shape: tuple[int, ...], content: str) -> Any:
     try:
         import torch
     except ImportError:
-        raise MissingTool(f"{dtype} needs PyTorch", hint="pip install torch") from None
+        hint = "pip install 'wavecast[torch]'"
+        raise MissingTool(f"{dtype} needs PyTorch", hint=hint) from None
     return torch.from_numpy(_filled(np.dtype("float32"), shape, content)).to(
         getattr(torch, known.name)
     )

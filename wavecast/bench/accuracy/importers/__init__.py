@@ -30,7 +30,7 @@ BUILT_IN: Final[dict[str, str]] = {
         ("general", "General"),
     )
 }
-"""Importers of this package; `pyproject.toml` registers the same."""
+"""Importers of this package."""
 
 
 def registered() -> tuple[Importer, ...]:
