@@ -22,12 +22,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wavecast.integrations.torch import library
-from wavecast.integrations.torch.mode import substituted
-from wavecast.integrations.torch.verify import verify
-from wavecast.kernels.distributed import functions as distributed
-from wavecast.kernels.operator import Gradient, Operator, Tolerance
-from wavecast.kernels.registry import operator, operators, register
+from wavecast.errors import MissingTool
+
+try:
+    from wavecast.integrations.torch import library
+    from wavecast.integrations.torch.mode import substituted
+    from wavecast.integrations.torch.verify import verify
+    from wavecast.kernels.distributed import functions as distributed
+    from wavecast.kernels.operator import Gradient, Operator, Tolerance
+    from wavecast.kernels.registry import operator, operators, register
+except ModuleNotFoundError as error:
+    if error.name not in ("torch", "triton"):
+        raise
+    raise MissingTool(
+        f"operators need {error.name}", hint="pip install 'wavecast[torch]'"
+    ) from None
 
 if TYPE_CHECKING:
     from wavecast.integrations.torch.inductor import InductorPass

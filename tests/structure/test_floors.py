@@ -39,19 +39,20 @@ TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
     "torch": {"kernels", "integrations"},
-    "triton": {"compile", "kernels", "integrations"},
+    "triton": {"kernels", "integrations"},
     "llvmlite": {"compile", "emulate"},
     "numba": {"compile"},
     "pandas": {"bench"},
     "pyarrow": {"bench"},
-    "duckdb": {"bench"},
     "ray": {"tune"},
     "scipy": {"bench"},
     "transformers": {"systems", "integrations"},
-    "ziglang": {"compile"},
     "jax": {"integrations"},
     "tensorflow": {"integrations"},
+    "keras": {"integrations"},
     "ml_dtypes": {"integrations"},
+    "vllm": {"integrations"},
+    "sglang": {"integrations"},
     "jinja2": {"report"},
     "google": {"integrations"},
     "rich": {"report", "cli", "api", "diffing", "model_reports", "profiling"},
@@ -120,6 +121,14 @@ def test_optional_libraries_stay_on_their_floors() -> None:
             if allowed is not None and floor(path) not in allowed:
                 found.append(f"{path}:{imported.line}: imports {imported.name}")
     assert found == []
+
+
+def test_optional_libraries_are_imported_on_their_floors() -> None:
+    found: dict[str, set[str]] = {}
+    for path in files():
+        for imported in imports(path):
+            found.setdefault(imported.name.split(".")[0], set()).add(floor(path))
+    assert {name: found.get(name) for name in OPTIONAL} == OPTIONAL
 
 
 @pytest.mark.parametrize(
