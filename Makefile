@@ -2,12 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-TORCH ?= torch==2.13.0
+export TORCH ?= torch==2.13.0
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Bytecode is kept. Without it every process of the tests compiles every module it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-frameworks lint docs docs-serve matrix release install clean
+.PHONY: demo test test-all test-frameworks lint docs docs-serve matrix newest release install clean
 
 demo: install
 	$(BIN)/wavecast explain examples/matmul.py --arch gfx942,gfx950,gfx1100,sm_90
@@ -45,6 +45,12 @@ docs-serve: docs
 matrix: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
 	$(BIN)/nox
+
+# The newest release of everything within the bounds of pyproject.toml, in build/nox/newest: once a week, and
+# before a release. ARGS goes to pytest. PyTorch stays TORCH: its newest build brings gigabytes for GPUs.
+newest: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
+	$(BIN)/nox --session newest -- $(ARGS)
 
 # Wheel, sdist, SBOM and checksums in dist/, of the tag of this version (docs/releases.md).
 release: install

@@ -1,8 +1,17 @@
-"""Versions that users have: `make matrix`. An interpreter that is not installed is skipped."""
+"""Versions that users have: `make matrix`, and those they will have: `make newest`. An interpreter
+that is not installed is skipped."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
 
 import nox
+from packaging.requirements import Requirement  # nox brings it
 
+nox.options.envdir = "build/nox"
 nox.options.error_on_missing_interpreters = False
+nox.options.sessions = ("interpreters", "triton")
 EXECUTION = (
     "tests/emulate",
     "tests/compile",
@@ -18,7 +27,10 @@ TRITONS = ("3.6", "3.7", "3.8")
 """CI has the oldest Python and the newest Triton of pyproject.toml: these are the others."""
 OLD = ("3.6", "3.7")
 """The library refuses these on AMD GPUs: they compile some of its operators wrongly."""
-TORCH = "torch==2.13.0"
+TORCH = os.environ.get("TORCH", "torch==2.13.0")
+"""The build of PyTorch that the Makefile names."""
+WORKERS = ("-n", "auto", "--maxprocesses", "4", "--dist", "worksteal")
+"""As `make test`."""
 
 
 @nox.session(python=PYTHONS)
@@ -37,3 +49,51 @@ def triton(session: nox.Session, release: str) -> None:
     session.install("--editable", ".[hip,test]", f"triton~={release}.0")
     chosen = "not thorough and not operators" if release in OLD else "not thorough"
     session.run("pytest", "-q", "-m", chosen, *(session.posargs or EXECUTION))
+
+
+@nox.session
+def newest(session: nox.Session) -> None:
+    """The newest release of everything that pyproject.toml allows, in a new environment.
+
+    Only PyTorch stays as the Makefile names it: its newest build brings gigabytes for GPUs.
+    """
+    session.install(TORCH)
+    wanted = ("--editable", ".[hip,test]", TORCH)
+    session.install("--upgrade", "--upgrade-strategy", "eager", *wanted)
+    for line in _versions(session):
+        print(line)
+    session.run("python", "-m", "pytest", *WORKERS, "-m", "not thorough", *session.posargs)
+
+
+def _versions(session: nox.Session) -> Iterator[str]:
+    """What is installed next to what pyproject.toml declares, and what a bound keeps old."""
+    installed = {_normal(one["name"]): one["version"] for one in _pip_list(session)}
+    for one in sorted(_declared(("hip", "test")), key=str):
+        version = installed.get(_normal(one.name), "not installed")
+        yield f"{one.name:20} {version:16} declared {one.specifier}"
+    for one in _pip_list(session, "--outdated"):
+        yield f"{one['name']:20} {one['version']:16} a bound excludes {one['latest_version']}"
+
+
+def _pip_list(session: nox.Session, *options: str) -> list[dict[str, str]]:
+    command = ("python", "-m", "pip", "list", "--format=json", *options)
+    printed = session.run(*command, silent=True, log=False, stderr=subprocess.DEVNULL)
+    return json.loads(printed)
+
+
+def _declared(extras: Iterable[str]) -> Iterator[Requirement]:
+    """The requirements of the package, of `extras`, and of the extras that these name."""
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    optional = project["optional-dependencies"]
+    waiting = [*project["dependencies"], *(text for one in extras for text in optional[one])]
+    while waiting:
+        found = Requirement(waiting.pop())
+        if found.name == project["name"]:
+            waiting += (text for one in found.extras for text in optional[one])
+        else:
+            yield found
+
+
+def _normal(name: str) -> str:
+    """A name as indexes compare it."""
+    return name.lower().replace("_", "-")
