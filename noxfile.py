@@ -68,7 +68,7 @@ def newest(session: nox.Session) -> None:
 def _versions(session: nox.Session) -> Iterator[str]:
     """What is installed next to what pyproject.toml declares, and what a bound keeps old."""
     installed = {_normal(one["name"]): one["version"] for one in _pip_list(session)}
-    for one in sorted(_declared(("hip", "test")), key=str):
+    for one in sorted({*_declared(("hip", "test"))}, key=str):
         version = installed.get(_normal(one.name), "not installed")
         yield f"{one.name:20} {version:16} declared {one.specifier}"
     for one in _pip_list(session, "--outdated"):

@@ -6,18 +6,18 @@ runs no code of the writer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-_BASES: Final[tuple[tuple[type, Callable[[Any], object]], ...]] = (
-    (float, float.__float__),
-    (str, str.__str__),
-    (int, int.__int__),
-    (bytes, bytes.__bytes__),
-)
-"""Types whose subclasses (numpy.float64, numpy.str_) are packed as the type itself."""
+_EXACT: Final[Mapping[type, Callable[[Any], object]]] = {
+    float: float.__float__,
+    str: str.__str__,
+    int: int.__int__,
+    bytes: bytes.__bytes__,
+}
+"""Types whose subclasses (numpy.float64, numpy.str_) are packed as the type itself, made so."""
 _LEAVES: Final = frozenset((type(None), bool, int, float, str, bytes))
 
 
@@ -29,7 +29,7 @@ def pack(value: object, other: Callable[[Any], object] | None = None) -> bytes:
     """
 
     def replacement(value: Any) -> object:
-        for base, exact in _BASES:
+        for base, exact in _EXACT.items():
             if isinstance(value, base):
                 return exact(value)
         if other is not None:
