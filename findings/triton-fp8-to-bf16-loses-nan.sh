@@ -39,12 +39,14 @@ def folded(chip: str, lanes: int, code: int, narrow: tl.dtype, wide: tl.dtype) -
         {"CODE": code, "NARROW": narrow, "WIDE": wide},
     )
     ir = triton.compile(source, target=GPUTarget("hip", chip, lanes)).asm["llir"]
-    return struct.unpack("f", struct.pack("i", int(re.search(r"store <1 x i32> splat \(i32 (-?\d+)\)", ir)[1])))[0]
+    bits = int(re.search(r"store <1 x i32> splat \(i32 (-?\d+)\)", ir)[1])
+    return struct.unpack("f", struct.pack("i", bits))[0]
 
 
+CASES = ((tl.float8e4nv, 0x7F, 480.0), (tl.float8e5, 0x7C, 65536.0), (tl.float8e5, 0x7F, 114688.0))
 print("triton", triton.__version__)
 for chip, lanes in (("gfx90a", 64), ("gfx942", 64), ("gfx1100", 32), ("gfx1201", 32)):
-    for narrow, code, bf16 in ((tl.float8e4nv, 0x7F, 480.0), (tl.float8e5, 0x7C, 65536.0), (tl.float8e5, 0x7F, 114688.0)):
+    for narrow, code, bf16 in CASES:
         values = [folded(chip, lanes, code, narrow, wide) for wide in (tl.bfloat16, tl.float16, tl.float32)]
         print(chip, narrow, hex(code), "-> bf16 {}, fp16 {}, fp32 {}".format(*values))
         assert values[0] == bf16
