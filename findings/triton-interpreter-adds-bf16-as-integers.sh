@@ -5,7 +5,7 @@
 #   there.
 # Happens: NumPy has no bfloat16, so a loaded tile is an array of uint16. Addition and multiplication use these
 #   numbers, the result goes on as bfloat16, and comparison orders negative numbers above positive ones. No
-#   error, no warning. After tl.dot or a cast to float32 the numbers are right.
+#   error, no warning. After a cast to float32 the numbers are right.
 # Version: Triton 3.9.0, torch 2.13.0, NumPy 2.4.6.
 # Seen: 1 + 1 = 1.7014118346046923e+38 (0x3f80 + 0x3f80 = 0x7f00), 1 * 1 = 2
 #   (0x3f80 squared ends in 0x4000), maximum(-1, 1) = -1.
