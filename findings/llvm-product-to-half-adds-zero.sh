@@ -7,7 +7,7 @@
 # Version: LLVM 22.1.0 (llvmlite 0.50.0), gfx90a, gfx942, gfx1100. gfx803 has no such instruction and multiplies.
 # Seen: "v_fma_mixlo_f16 v0, v0, v1, 0" for plain fmul and fptrunc.
 # Why it matters: an f16 epilogue (scale, then store as half) loses the sign of zero that the same code
-#   keeps in f32, and a bit-by-bit comparison with a CPU or NVIDIA result differs.
+#   keeps in f32, and a bit-by-bit comparison with a CPU result differs.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -7,8 +7,8 @@
 #   backward formula, does not change it, and torch.library has no call that registers a tangent.
 # Version: torch 2.13.0.
 # Seen: jvp of square(x) at 3: value 9, tangent 0 (right: 6). The gradient is 6.
-# Why it matters: a fused kernel wrapped as torch.library.custom_op passes gradcheck and then makes Hessian-vector
-#   products, jacfwd and forward-mode optimisers silently wrong.
+# Why it matters: a fused kernel wrapped as torch.library.custom_op passes gradcheck and then makes jvp and
+#   jacfwd silently wrong.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -16,7 +16,7 @@ python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet torch==2.13.0 numpy==2.4.6
 "$work/venv/bin/python" - <<'PYTHON'
 import torch
-from torch.func import jvp
+from torch.func import jacfwd, jvp
 
 
 @torch.library.custom_op("findings::square", mutates_args=())
@@ -51,8 +51,9 @@ leaf = x.clone().requires_grad_()
 (gradient,) = torch.autograd.grad(square(leaf).sum(), leaf)
 print("torch", torch.__version__)
 print(f"custom_op: value {value.item()}, tangent {tangent.item()}, gradient {gradient.item()}")
-print("gradcheck:", torch.autograd.gradcheck(square, leaf))
+print("gradcheck:", torch.autograd.gradcheck(square, leaf), " jacfwd:", jacfwd(square)(x).item())
 assert value.item() == 9 and tangent.item() == 0 and gradient.item() == 6
+assert jacfwd(square)(x).item() == 0
 try:
     jvp(Square.apply, (x,), (direction,))
 except (NotImplementedError, RuntimeError) as error:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The code object of a Triton kernel says that it uses no LDS, and so does its occupancy.
 #
-# Expected: .group_segment_fixed_size of an AMD code object, which rocprof, llvm-readelf and occupancy calculators
+# Expected: .group_segment_fixed_size of an AMD code object, which llvm-readelf prints and occupancy calculators
 #   read, holds the LDS of the kernel.
 # Happens: Triton's shared memory is an external symbol of size 0, given at launch. Descriptor, metadata and the
 #   comments of the assembly state 0 bytes, and the occupancy in the comments ignores LDS. Only Triton's own
