@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,9 @@ from tests.emulate.memory_support import TARGETS, assembly, kernel_of, lanes_of,
 from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import engine, native
+from wavecast.emulate.check.writers import WriterMode
 from wavecast.emulate.lower.outlining import shape_of
+from wavecast.emulate.mode import Mode
 from wavecast.isa.decode import Decoder
 
 ARITHMETIC = """
@@ -132,22 +133,23 @@ def test_what_changes_the_code_is(one: str, other: str) -> None:
     assert _shape(one) != _shape(other)
 
 
+@pytest.mark.parametrize("mode", [None, WriterMode(0, 0)], ids=["plain", "watched"])
 def test_code_that_runs_long_is_replaced_and_the_replacement_kept(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    mode: Mode | None, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(native, "_SECONDS", 1e-6)
     body = "\tv_mov_b32_e32 v3, 9\n\tglobal_store_dword v1, v3, s[8:9]\n"
     (code,) = load(assembly("gfx942", body), "gfx942")
-    found = native.native_kernel(code)
+    found = native.native_kernel(code, mode)
     before = found.address
-    found.worked(1.0)
-    deadline = time.monotonic() + 30
-    while found.improvement is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    improvement = found.improvement
+    assert improvement is not None
+    improvement.worked(60.0)
+    assert improvement.thread is not None
+    improvement.thread.join()
     assert found.address != before
     out = np.zeros(64, np.uint32)
     launch = Launch(code, (1, 1, 1), (64, 1, 1), (), pointers((out,)))
-    engine.run(found, launch, [(out.ctypes.data, out.ctypes.data + out.nbytes)])
+    engine.run(found, launch, [(out.ctypes.data, out.ctypes.data + out.nbytes)], mode=mode)
     assert (out == 9).all()
-    assert native.native_kernel(code).improvement is None
+    assert native.native_kernel(code, mode).improvement is None

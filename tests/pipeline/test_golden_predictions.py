@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.golden import GoldenFile
+from tests.targets import QUICK, swept
 from wavecast.pipeline import ExplainOptions, explain_path, select
 from wavecast.pipeline.library import KernelFacts, surveyed
 from wavecast.pipeline.result import Explanation
@@ -23,6 +24,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
 RELATIVE = 1e-6
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+REST = tuple(target for target in TARGETS if target not in QUICK)
 GOLDEN = Path(__file__).parent / "golden" / f"golden_predictions.triton-{triton.__version__}.json"
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 BF16: Any = {"dtype": "bfloat16"}
@@ -79,19 +81,20 @@ def name(call: tuple[str, dict[str, Any]]) -> str:
     return " ".join([operator, *(f"{key}={value}" for key, value in sizes.items())])
 
 
+@pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("call", CALLS, ids=name)
-def test_a_call_of_the_library(call: tuple[str, dict[str, Any]], golden: GoldenFile) -> None:
+def test_a_call_of_the_library(
+    call: tuple[str, dict[str, Any]], target: str, golden: GoldenFile
+) -> None:
     operator, sizes = call
-    found = {}
-    for target in TARGETS:
-        result = surveyed((operator, sizes, target))
-        found[target] = {
-            "seconds": result.seconds,
-            "bound": result.bound,
-            "failure": result.failure,
-            "kernels": [_kernel(kernel) for kernel in result.kernels],
-        }
-    golden.check(name(call), found, RELATIVE)
+    result = surveyed((operator, sizes, target))
+    found = {
+        "seconds": result.seconds,
+        "bound": result.bound,
+        "failure": result.failure,
+        "kernels": [_kernel(kernel) for kernel in result.kernels],
+    }
+    golden.check(f"{name(call)} on {target}", found, RELATIVE)
 
 
 def _kernel(kernel: KernelFacts) -> dict[str, Any]:
@@ -109,14 +112,16 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("targets", [QUICK, pytest.param(REST, marks=pytest.mark.thorough)], ids=str)
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
-def test_an_example(script: Path, golden: GoldenFile) -> None:
-    report = explain_path(script, select(TARGETS), ExplainOptions())
+def test_an_example(script: Path, targets: tuple[str, ...], golden: GoldenFile) -> None:
+    report = explain_path(script, select(targets), ExplainOptions())
     assert not report.failures
-    found: dict[str, list[dict[str, Any]]] = {target: [] for target in TARGETS}
+    found: dict[str, list[dict[str, Any]]] = {target: [] for target in targets}
     for one in report.explanations:
         found[one.device.target].append(_launch(one))
-    golden.check(script.name, found, RELATIVE)
+    for target, launches in found.items():
+        golden.check(f"{script.name} on {target}", launches, RELATIVE)
 
 
 def _launch(one: Explanation) -> dict[str, Any]:

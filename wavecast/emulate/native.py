@@ -31,6 +31,8 @@ from wavecast.isa.registers import AGPRS, VGPRS
 _LEVEL = 1
 _SECONDS = 0.0004
 """Seconds it takes to compile an instruction well, about."""
+_WATCHED_SECONDS = 0.0016
+"""The same for an instruction of a mode."""
 _DYNAMIC_STACK = 16384
 """Bytes of scratch per lane for a stack of unknown depth; hardware takes what the runtime set."""
 
@@ -56,18 +58,20 @@ def translate(kernel: Kernel, mode: Mode | None = None) -> NativeKernel:
 def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     """Native code of a code object, from the cache where it is there.
 
-    Plain code is translated quickly at first. When it has run about as long as it takes to compile
-    it well, that is done in the background, and kept. Raises Unsupported naming what has no
-    meaning yet, and InputError for code without a kernel.
+    Code is translated quickly at first. When it has run about as long as it takes to compile it
+    well, that is done in the background, and kept; code of a mode without a key is compiled well
+    at once, and not kept. Raises Unsupported naming what has no meaning yet, and InputError for
+    code without a kernel.
     """
 
     def parse() -> Kernel:
         return parse_kernel(code, link=True)
 
+    depends = mode.key(code.target) if mode is not None else "plain"
+    if not depends:
+        return translate(parse(), mode)
     store = DiskCache()
-    basis = (runtime.basis(), code.target, code.kernel, code.assembly, code.digest)
-    if mode is not None:
-        return _watched(store, basis, parse, mode, code.target)
+    basis = (runtime.basis(), code.target, code.kernel, code.assembly, code.digest, depends)
     best, first = digest.key("emulate", *basis, "best"), digest.key("emulate", *basis, "first")
     found = _stored(store, best, parse)
     if found is not None:
@@ -75,38 +79,18 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     found = _stored(store, first, parse)
     if found is None:
         kernel = parse()
-        made = compile_kernel(kernel, quick=True)
+        made = compile_kernel(kernel, mode, quick=True)
         found = made.load(lambda: kernel)
         store.put(first, made.packed())
 
     def improve(native: NativeKernel) -> None:
-        made = compile_kernel(native.kernel)
+        made = compile_kernel(native.kernel, mode)
         native.replace_code(made)
         store.put(best, made.packed())
 
-    found.improvement = Improvement(found, improve, _SECONDS * found.instructions)
+    seconds = _SECONDS if mode is None else _WATCHED_SECONDS
+    found.improvement = Improvement(found, improve, seconds * found.instructions)
     return found
-
-
-def _watched(
-    store: DiskCache,
-    basis: tuple[str, ...],
-    parse: Callable[[], Kernel],
-    mode: Mode,
-    target: str,
-) -> NativeKernel:
-    """Native code for a mode, kept where the mode says what it depends on."""
-    depends = mode.key(target)
-    if not depends:
-        return translate(parse(), mode)
-    key = digest.key("emulate", *basis, depends)
-    found = _stored(store, key, parse)
-    if found is not None:
-        return found
-    kernel = parse()
-    made = compile_kernel(kernel, mode)
-    store.put(key, made.packed())
-    return made.load(lambda: kernel)
 
 
 def _stored(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:

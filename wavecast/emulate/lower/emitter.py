@@ -201,6 +201,13 @@ class WaveEmitter(Emitter):
         block.instructions.append(text)
         self.builder.position_at_end(block)
 
+    def _begin_with(self, *texts: str) -> None:
+        """Add instructions at the start of the function."""
+        entry: Any = self.function.entry_basic_block
+        entry.instructions[:0] = texts
+        if self.builder.block is entry:
+            self.builder.position_at_end(entry)
+
     def emit_value(self, kind: ir.Type, text: str) -> TextValue:
         """Add an instruction with a result of `kind`, as LLVM writes it."""
         self._texts += 1
@@ -225,9 +232,7 @@ class WaveEmitter(Emitter):
         slot = self._addresses.get(name)
         if slot is None:
             slot = self._addresses[name] = f'%"call.{len(self._addresses)}"'
-            with self.builder.goto_entry_block():
-                self.emit_text(f"{slot} = alloca ptr")
-                self.emit_text(f'store ptr @"{name}", ptr {slot}')
+            self._begin_with(f"{slot} = alloca ptr", f'store ptr @"{name}", ptr {slot}')
         address = self.emit_value(PTR, f"load ptr, ptr {slot}").get_reference()
         text = f"call {result} {address}({', '.join(arguments)})"
         if result != VOID:
