@@ -1,8 +1,8 @@
 """Every operator of the library by its description alone: right on machine code, clean for PyTorch.
 
-`make test` runs the first case of each operator on a CDNA target, and the second on an RDNA target
-if the operator has matrix instructions: those differ, other code is the same Triton text lowered
-alike. `make test-all` runs each case on one target and the first case on every target. `python -m
+`make test` runs a case of each operator on one target: the first on a CDNA target, but of every
+second operator with matrix instructions, which differ, the second case on an RDNA target. `make
+test-all` runs each case on one target and the first case on every target. `python -m
 tests.kernels.everything` runs all cases on all targets.
 """
 
@@ -22,36 +22,38 @@ from wavecast.integrations.triton import device  # noqa: E402
 from wavecast.kernels.inputs import FP8, Make  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
 
-CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201")
-TARGETS = CDNA + RDNA
+CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), frozenset({"gfx1100", "gfx1201"})
+TARGETS = (*CDNA, *sorted(RDNA))
 pytestmark = pytest.mark.torch
 
 
 def _launches() -> list[Any]:
     """(operator, number of the case, target): every case on one target in rotation, the first case
-    on every target. All but `_quick` are `thorough`."""
+    on every target. All but one are `thorough`."""
     found = []
+    products = 0
     for name in ops.names():
         operator = ops.operator(name)
         targets = [one for one in TARGETS if one in (operator.targets or TARGETS)]
         start = zlib.crc32(name.encode())
         rotated = [targets[(start + step) % len(targets)] for step in range(len(targets))]
-        quick = _quick(operator, rotated)
         each = [(number, rotated[number % len(targets)]) for number in range(len(operator.cases))]
-        for number, target in dict.fromkeys([*quick, *each, *((0, one) for one in rotated)]):
-            marks = () if (number, target) in quick else pytest.mark.thorough
+        quick = (0, next((one for one in rotated if one in CDNA), rotated[0]))
+        if _has_products(operator):
+            products += 1
+            if products % 2 == 0 and not RDNA.isdisjoint(rotated):
+                last = min(1, len(operator.cases) - 1)
+                quick = (last, next(one for one in rotated if one in RDNA))
+        for number, target in dict.fromkeys([quick, *each, *((0, one) for one in rotated)]):
+            marks = () if (number, target) == quick else pytest.mark.thorough
             found.append(pytest.param(name, number, target, marks=marks))
     return found
 
 
-def _quick(operator: Operator, targets: list[str]) -> list[tuple[int, str]]:
-    """The case and target of `make test`, and the second ones of operators with matrix work."""
-    found = [(0, next((one for one in targets if one in CDNA), targets[0]))]
+def _has_products(operator: Operator) -> bool:
+    """Whether an operator uses matrix instructions."""
     flops = operator.work(**operator.cases[0]).flops or {}
-    others = [one for one in targets if one in RDNA]
-    if others and not all(dtype.startswith("vector_") for dtype in flops):
-        found.append((min(1, len(operator.cases) - 1), others[0]))
-    return found
+    return not all(dtype.startswith("vector_") for dtype in flops)
 
 
 @pytest.mark.parametrize(("name", "number", "target"), _launches())
