@@ -15,9 +15,14 @@ def runs(process: int) -> bool:
         return False
 
 
+def sleeps(process: int) -> bool:
+    """Whether a process waits for something."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
 def until(condition: Callable[[], object]) -> None:
-    """Wait for a condition, a minute at most."""
-    end = time.monotonic() + 60
+    """Wait for a condition, ten minutes at most: the machine may do other things."""
+    end = time.monotonic() + 600
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -152,7 +152,7 @@ def _writer(root: Path, turns: int) -> subprocess.Popen[str]:
 def test_processes_may_write_the_same_entries_at_once(tmp_path: Path) -> None:
     writers = [_writer(tmp_path, 60) for _ in range(4)]
     for writer in writers:
-        _, errors = writer.communicate(timeout=120)
+        _, errors = writer.communicate(timeout=600)
         assert writer.returncode == 0, errors
     assert len(list(DiskCache(tmp_path).entries())) == 7
     assert not list(tmp_path.rglob("*.tmp"))
@@ -165,7 +165,7 @@ def test_a_killed_writer_leaves_only_whole_entries(tmp_path: Path) -> None:
         writer.stdout.readline()
         time.sleep(0.05)
         writer.send_signal(signal.SIGKILL)
-        writer.communicate(timeout=60)
+        writer.communicate(timeout=600)
     cache = DiskCache(tmp_path)
     for turn in range(7):
         value = cache.get(key("hip", turn))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import until
 from wavecast import processes
 from wavecast.emulate import engine
 from wavecast.emulate.errors import ExecutionError
@@ -25,7 +26,7 @@ def node():
 
 
 def test_work_of_a_queue_runs_in_order_and_that_of_others_at_once(node: GpuNode) -> None:
-    met, done = threading.Barrier(2, timeout=10), []
+    met, done = threading.Barrier(2, timeout=300), []
     for gpu in (0, 1):
         node.queue(gpu).submit(met.wait)
         node.queue(gpu).submit(lambda gpu=gpu: done.append(gpu))
@@ -125,16 +126,18 @@ def test_a_fork_is_refused_instead_of_waiting_for_ever(node: GpuNode) -> None:
         node.close(failed=False)
 
     started = processes.fork(child)
-    ended = None
-    for _ in range(500):
-        ended = processes.poll(started)
-        if ended is not None:
-            break
-        time.sleep(0.02)
-    else:
+    ended: list[processes.Ended | None] = [None]
+
+    def has_ended() -> bool:
+        ended.append(processes.poll(started))
+        return ended[-1] is not None
+
+    try:
+        until(has_ended)
+    finally:
         processes.kill(started)
-    go.set()
-    assert ended == processes.Ended()
+        go.set()
+    assert ended[-1] == processes.Ended()
 
 
 def test_a_launch_that_has_waited_long_sleeps_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:

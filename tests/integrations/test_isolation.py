@@ -20,7 +20,7 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
-from tests.waiting import runs, until  # noqa: E402
+from tests.waiting import runs, sleeps, until  # noqa: E402
 from wavecast.errors import CompileError  # noqa: E402
 from wavecast.integrations.triton import capture, isolation  # noqa: E402
 from wavecast.integrations.triton.isolation import Crashed, diagnostic, rehearse  # noqa: E402
@@ -206,7 +206,7 @@ def test_what_was_printed_comes_back_and_exceptions_do_not() -> None:
 
 def test_an_interrupt_takes_the_fork_with_it(forks: list[int]) -> None:
     def interrupt() -> None:
-        time.sleep(0.3)  # the process waits by then
+        until(lambda: sleeps(os.getppid()))
         os.kill(os.getppid(), signal.SIGINT)
         time.sleep(60)
 

@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.waiting import runs, until
+from tests.waiting import runs, sleeps, until
 from wavecast import processes
 from wavecast.limits import ProcessLimits
 from wavecast.processes import Ended
@@ -145,6 +144,6 @@ def test_signals_are_passed_to_the_child(number: signal.Signals) -> None:
     ) as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["child\n", "ready\n"]
-        time.sleep(0.1)
+        until(lambda: sleeps(process.pid))
         process.send_signal(number)
         assert process.stdout.read() == "parent 0 9\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import runs, until
+from tests.waiting import runs, sleeps, until
 from wavecast import processes
 from wavecast.processes import Ended
 
@@ -111,7 +111,7 @@ def test_a_group_ends_with_what_it_started() -> None:
 
 def test_an_interrupted_wait_ends_the_fork() -> None:
     def work() -> None:
-        time.sleep(0.3)  # the parent waits by then
+        until(lambda: sleeps(os.getppid()))
         os.kill(os.getppid(), signal.SIGINT)
         time.sleep(60)
 
@@ -160,7 +160,7 @@ def test_a_fork_while_a_thread_compiles_can_compile() -> None:
             time.sleep(0.2)
 
     def work() -> None:
-        signal.alarm(20)  # instead of waiting for ever
+        signal.alarm(300)  # instead of waiting for ever
         binding.get_process_triple()
 
     thread = threading.Thread(target=compile_slowly)
