@@ -38,6 +38,18 @@ class WavecastError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors come from other processes: pickled by what they have, not by how they are made."""
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(
+    kind: type[WavecastError], args: tuple[object, ...], values: dict[str, object]
+) -> WavecastError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(values)
+    return error
+
 
 class UsageError(WavecastError):
     """An option, name, or setting is wrong."""

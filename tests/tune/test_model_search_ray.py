@@ -1,4 +1,4 @@
-"""`wavecast model --search --ray`."""
+"""`wavecast model --search --ray` with a stand-in for Ray; tests/tune/ray has Ray itself."""
 
 from __future__ import annotations
 
@@ -8,38 +8,65 @@ from types import SimpleNamespace
 import pytest
 
 import wavecast
-from wavecast.errors import InputError, MissingTool
-from wavecast.tune.ray import on_cluster
+from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
+from wavecast.tune.ray import connected
+
+
+class _RayError(Exception):
+    pass
+
+
+class _TaskError(_RayError):
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
 
 
 class _Cluster:
-    """The part of Ray's interface that a search uses; tasks run when they are waited for."""
+    """The part of Ray's interface that searches use; tasks run when they are waited for."""
 
     def __init__(self) -> None:
         self.open = False
-        self.exceptions = SimpleNamespace(WorkerCrashedError=RuntimeError)
+        self.exceptions = SimpleNamespace(RayError=_RayError, RayTaskError=_TaskError)
 
     def init(self, address: str, **_: object) -> None:
         if address != "local":
             raise ConnectionError(f"nothing at {address}\nand more")
         self.open = True
 
+    def is_initialized(self) -> bool:
+        return self.open
+
     def shutdown(self) -> None:
         self.open = False
 
     def remote(self, **_: object):
-        return lambda function: SimpleNamespace(remote=lambda *a: _Task(function, a))
+        return lambda function: SimpleNamespace(remote=lambda *given: _Stream(function(*given)))
 
-    def wait(self, waiting: list[_Task]) -> tuple[list[_Task], list[_Task]]:
+    def wait(self, waiting: list[_Stream], timeout: float) -> tuple[list[_Stream], list[_Stream]]:
         return waiting[-1:], waiting[:-1]
 
-    def get(self, task: _Task):
-        return task.function(*task.arguments)
+    def get(self, found):
+        return found() if callable(found) else found
 
 
-class _Task:
-    def __init__(self, function, arguments) -> None:
-        self.function, self.arguments = function, arguments
+class _Stream:
+    """What a task yields; its error is that of an item."""
+
+    def __init__(self, generator) -> None:
+        self.generator = generator
+
+    def __next__(self):
+        try:
+            return next(self.generator)
+        except StopIteration:
+            raise
+        except Exception as error:
+            failed = error if isinstance(error, _RayError) else _TaskError(error)
+
+            def fail() -> None:
+                raise failed
+
+            return fail
 
 
 @pytest.fixture
@@ -61,25 +88,54 @@ def test_a_cluster_finds_what_processes_find(cluster: _Cluster) -> None:
     assert not cluster.open
 
 
-@pytest.mark.thorough
-def test_ray_itself_finds_what_processes_find() -> None:
-    """With the package, which no extra of the tests installs: its processes take a minute."""
-    pytest.importorskip("ray")
-    assert _search(ray="local").to_dict() == _search().to_dict()
-
-
 def test_a_cluster_that_is_not_there_is_one_line(cluster: _Cluster) -> None:
-    with pytest.raises(InputError, match=r"no Ray cluster at 'head:6379': nothing at head:6379$"):
-        _search(ray="head:6379")
+    with pytest.raises(InputError, match=r"no Ray cluster at 'auto': nothing at auto and more$"):
+        _search(ray="auto")
+    with pytest.raises(InputError, match=r"no Ray cluster at '127.0.0.1:1': Connection refused$"):
+        _search(ray="127.0.0.1:1")
+    with pytest.raises(InputError, match=r"no Ray cluster at '127.0.0.1:x': invalid literal"):
+        _search(ray="127.0.0.1:x")
+    with pytest.raises(UsageError, match="Ray Client is not supported"):
+        _search(ray="ray://127.0.0.1:1")
 
 
-def test_a_lost_task_is_an_error_and_closes_the_cluster(cluster: _Cluster) -> None:
-    def lost() -> None:
-        raise RuntimeError("a node is gone")
+def test_a_lost_task_starts_again_with_what_is_left(cluster: _Cluster) -> None:
+    found = []
 
-    with pytest.raises(InputError, match="lost a task: a node is gone"):
-        list(on_cluster("local", lost, [1], [()]))
+    def numbers(first: int):
+        yield first
+        if first < 2:
+            raise _RayError("a node is gone\nlogs")
+
+    with connected("local") as tasks:
+        for key, number in tasks.results(numbers, ["a"], lambda _: (len(found),)):
+            found.append((key, number))
+        assert len(tasks.losses) == 2
+        assert tasks.losses[0].endswith("started again: a node is gone")
+    assert found == [("a", 0), ("a", 1), ("a", 2)]
     assert not cluster.open
+
+
+def test_a_task_that_is_lost_again_and_again_is_an_error(cluster: _Cluster) -> None:
+    def lost():
+        raise _RayError("a node is gone")
+        yield
+
+    with (
+        pytest.raises(InputError, match="lost a task 3 times: a node is gone"),
+        connected("local") as tasks,
+    ):
+        list(tasks.results(lost, [1], lambda _: ()))
+    assert not cluster.open
+
+
+def test_the_error_of_a_task_is_that_of_wavecast(cluster: _Cluster) -> None:
+    def failing():
+        raise UnknownName("model", "lama", ["llama"])
+        yield
+
+    with pytest.raises(UnknownName, match="nearest known: llama"), connected("local") as tasks:
+        list(tasks.results(failing, [1], lambda _: ()))
 
 
 def test_without_ray_the_tool_is_named(monkeypatch) -> None:

@@ -36,5 +36,12 @@ class SearchBudget:
             return self
         return SearchBudget(configurations=-(-self.configurations // count))
 
+    def in_turn(self, count: int) -> SearchBudget:
+        """The budget of each of `count` searches that run one after the other and know the results
+        of those before."""
+        if self.seconds is None:
+            return self
+        return SearchBudget(seconds=self.seconds / count)
+
 
 __all__ = ["SearchBudget"]

@@ -9,11 +9,12 @@ line is not read.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from wavecast import files, processes
 from wavecast.errors import InputError, MissingFact, Unpredictable, UsageError
 from wavecast.systems import huggingface
 from wavecast.systems.answer import ModelOnSystem, ServingAnswer
+from wavecast.systems.config_fields import Values
 from wavecast.tune.model_space import ModelConfiguration, Objective
-from wavecast.tune.ray import on_cluster
+from wavecast.tune.ray import connected
 from wavecast.version import __version__
 
 Progress = Callable[[str], None]
@@ -85,57 +87,79 @@ def search(
     huggingface.read(config, label)
     model = json.dumps([__version__, label, config], sort_keys=True, default=str)
     keys = [_key(model, one, slo) for one in found]
+    wanted = dict(zip(keys, found, strict=True))
     results = _known(state, set(keys)) if state else {}
     known = len(results)
-    groups: dict[Any, list[int]] = defaultdict(list)
-    for number, (key, one) in enumerate(zip(keys, found, strict=True)):
+    groups: dict[Any, list[str]] = defaultdict(list)
+    for key, one in wanted.items():
         if key not in results:
-            groups[one.system.name, one.deployment].append(number)
-    journal = _Appended(state) if state else None
-    work = [(name, [found[number] for number in numbers], slo) for numbers in groups.values()]
-    done = 0
+            groups[one.system.name, one.deployment].append(key)
+
+    def left(group: Sequence[str]) -> _Arguments:
+        return label, config, {key: wanted[key] for key in group if key not in results}, slo
+
     parts = list(groups.values())
-    finished = on_cluster(ray, predict_group, parts, work) if ray else _predicted(parts, work, jobs)
-    for numbers, predicted in finished:
-        for number, one in zip(numbers, predicted, strict=True):
-            results[keys[number]] = one
-            if journal:
-                journal.add(keys[number], one)
-        done += len(numbers)
-        progress(f"{known + done} of {len(found)} configurations")
+    predicted = _on_cluster(ray, parts, left) if ray else _here(jobs, [*map(left, parts)])
+    with _appended(state) as add, contextlib.closing(predicted):
+        for key, one in predicted:
+            results[key] = one
+            add(key, one)
+            progress(f"{len(results)} of {len(wanted)} configurations")
     return _ranked([results[key] for key in keys], known)
 
 
-def _predicted(
-    groups: list[list[int]], work: list[Any], jobs: int
-) -> Iterable[tuple[list[int], list[SearchedModel]]]:
-    """Groups and their predictions as they are finished."""
-    if jobs == 1 or len(work) < 2:
-        for numbers, part in zip(groups, work, strict=True):
-            yield numbers, predict_group(*part)
+_Arguments = tuple[str, Values, dict[str, ModelConfiguration], tuple[Objective, ...]]
+_Predicted = Generator[tuple[str, SearchedModel], None, None]
+
+
+def _on_cluster(
+    address: str, groups: list[list[str]], arguments: Callable[[list[str]], _Arguments]
+) -> _Predicted:
+    with connected(address) as cluster:
+        for _, one in cluster.results(predict_group, groups, arguments):
+            yield one
+
+
+def _here(jobs: int, groups: list[_Arguments]) -> _Predicted:
+    """Predictions of groups as they are finished."""
+    if jobs == 1 or len(groups) < 2:
+        for group in groups:
+            yield from predict_group(*group)
         return
     from concurrent.futures import as_completed
 
-    with processes.started(min(jobs, len(work)), script=False) as pool:
-        pairs = zip(groups, work, strict=True)
-        waiting = {pool.submit(predict_group, *part): numbers for numbers, part in pairs}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
+    with processes.started(min(jobs, len(groups)), script=False) as pool:
+        for future in as_completed([pool.submit(_group, *group) for group in groups]):
+            yield from future.result()
+
+
+def _group(*arguments: Any) -> list[tuple[str, SearchedModel]]:
+    return list(predict_group(*arguments))
 
 
 def predict_group(
-    name: str, group: Sequence[ModelConfiguration], slo: tuple[Objective, ...]
-) -> list[SearchedModel]:
-    """Loads on one deployment, whose kernels are predicted once."""
-    label, config = huggingface.load(name)
-    first = group[0]
+    label: str,
+    config: Values,
+    group: Mapping[str, ModelConfiguration],
+    slo: tuple[Objective, ...],
+) -> Iterator[tuple[str, SearchedModel]]:
+    """Loads on one deployment, whose kernels are predicted once: each with its key, as soon as it
+    is predicted."""
+    if not group:
+        return
+    first = next(iter(group.values()))
+    why_not = ""
     try:
         ready = ModelOnSystem(label, config, first.system, first.deployment)
+        if not ready.memory.fits:
+            why_not = "does not fit the memory"
     except (UsageError, MissingFact, Unpredictable) as error:
-        return [_result(one, why_not=_reason(error.message)) for one in group]
-    if not ready.memory.fits:
-        return [_result(one, why_not="does not fit the memory") for one in group]
-    return [_served(ready, one, slo) for one in group]
+        ready, why_not = None, _reason(error.message)
+    for key, one in group.items():
+        if ready is None or why_not:
+            yield key, _result(one, why_not=why_not)
+        else:
+            yield key, _served(ready, one, slo)
 
 
 def _served(
@@ -232,21 +256,28 @@ def _known(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
     return found
 
 
-class _Appended:
-    """The file of a state, open for lines at its end."""
+@contextlib.contextmanager
+def _appended(state: Path | None) -> Iterator[Callable[[str, SearchedModel], None]]:
+    """A function that appends a result to a state, where there is one. A result begins with a new
+    line, in case the last one is torn."""
+    if state is None:
+        yield lambda *_: None
+        return
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        file = os.open(state, flags, 0o644)
+    except OSError as error:
+        raise InputError(f"cannot write {state}: {error.strerror}") from None
 
-    def __init__(self, path: Path) -> None:
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._file = os.open(path, flags, 0o644)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}") from None
-
-    def add(self, key: str, result: SearchedModel) -> None:
-        """Append a result; it begins with a new line, in case the last one is torn."""
+    def add(key: str, result: SearchedModel) -> None:
         line = json.dumps({"key": key, "result": asdict(result)}, allow_nan=False)
-        os.write(self._file, f"\n{line}\n".encode())
-        os.fsync(self._file)
+        os.write(file, f"\n{line}\n".encode())
+        os.fsync(file)
+
+    try:
+        yield add
+    finally:
+        os.close(file)
 
 
 __all__ = ["ModelSearch", "SearchedModel", "predict_group", "search"]

@@ -1,84 +1,141 @@
-"""Tuning on a Ray cluster: every task runs the script on its node for a part of the configurations.
+"""Tasks on a Ray cluster: their results as they are known, whatever happens to nodes.
 
-Nodes need this package, PyTorch, Triton, and the script at the same path.
+Nodes need the versions of Wavecast and Triton of this machine, which is a node itself or starts
+one. Paths are those of the nodes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+import os
+import platform
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import metadata
+from typing import Any, Final, TypeVar, final
 
-from wavecast.errors import InputError, MissingTool, WavecastError
-from wavecast.integrations.triton import CaptureFailure
-from wavecast.pipeline.selection import Selection, select
-from wavecast.tune import records
-from wavecast.tune.records import Journal, Result, TuningProblem
-from wavecast.tune.script import TuneScript, capture
-from wavecast.tune.settings import TuneSettings
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from wavecast.errors import InputError, MissingTool, UsageError, WavecastError
+from wavecast.version import __version__
 
 _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
-_SHARDS_PER_SLOT = 2
-"""Parts per slot of the cluster: parts differ in time, and finished ones are in the journal."""
-
-Answer = tuple[
-    list[tuple[TuningProblem, Result]],
-    tuple[CaptureFailure, ...],
-    tuple[str, ...],
-    WavecastError | None,
-]
+_STARTS: Final = 3
+"""Starts of a task whose nodes are lost."""
+_CHECK_SECONDS: Final = 5.0
+"""Without a result: then the nodes that are left are looked at."""
+_REACH_SECONDS: Final = 10.0
 
 
-def distribute(
-    address: str,
-    script: TuneScript,
-    selection: Selection,
-    settings: TuneSettings,
-    progress: Callable[[str], None],
-) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
-    """Tune on the cluster at `address` (`local` starts one here); returns failures and notes.
+@final
+class RayCluster:
+    """A cluster that this process is connected to. `losses` are the tasks that were lost and
+    started again, in words."""
 
-    Results go to the journal when a part finishes. Raises MissingTool without Ray, InputError if
-    there is no cluster, and the error of the first part if every part failed.
-    """
-    with _cluster(address) as ray:
-        return _gathered(ray, script, selection, settings, progress)
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self.losses: list[str] = []
 
+    @property
+    def processors(self) -> list[int]:
+        """The number of processors of each node that has any. Raises InputError without one."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        found = [count for one in nodes if (count := int(one.get("CPU", 0)))]
+        if not found:
+            raise InputError("no node of the Ray cluster has a processor")
+        return found
 
-def on_cluster(
-    address: str,
-    function: Callable[..., _Result],
-    keys: Sequence[_Key],
-    arguments: Sequence[tuple[Any, ...]],
-) -> Iterator[tuple[_Key, _Result]]:
-    """`function` of every tuple of arguments on the cluster at `address` (`local` starts one here):
-    keys and results as they are finished. A lost task is started once more.
+    def results(
+        self,
+        function: Callable[..., Iterable[_Result]],
+        keys: Sequence[_Key],
+        arguments: Callable[[_Key], tuple[Any, ...]],
+        *,
+        processors: int = 1,
+    ) -> Iterator[tuple[_Key, _Result]]:
+        """What the generator `function(*arguments(key))` yields on a node with free `processors`,
+        for every key, as soon as it is known.
 
-    Raises MissingTool without Ray, InputError if there is no cluster or it loses a task twice.
-    """
-    with _cluster(address) as ray:
-        task = ray.remote(num_cpus=1, max_retries=1)(function)
-        waiting = {task.remote(*one): key for key, one in zip(keys, arguments, strict=True)}
-        while waiting:
-            for done in ray.wait(list(waiting))[0]:
-                key = waiting.pop(done)
-                try:
-                    yield key, ray.get(done)
-                except ray.exceptions.WorkerCrashedError as lost:
-                    raise InputError(f"the Ray cluster lost a task: {lost}") from None
+        A lost task starts again, with the `arguments` that its key has then. Raises InputError if
+        it is lost three times, no node that is left has the processors, or a node has other
+        versions; and the error that a task raises.
+        """
+        ray = self._ray
+        task = ray.remote(num_cpus=processors, max_retries=0)(_yielded)
+        about = versions(), os.getcwd(), function
+
+        def start(key: _Key) -> Any:
+            return task.remote(*about, *arguments(key))
+
+        running = {start(key): key for key in keys}
+        starts: Counter[int] = Counter()
+        while running:
+            ready, _ = ray.wait(list(running), timeout=_CHECK_SECONDS)
+            if not ready:
+                self._check(processors)
+                continue
+            key = running[ready[0]]
+            try:
+                found = ray.get(next(ready[0]))
+            except StopIteration:
+                del running[ready[0]]
+                continue
+            except ray.exceptions.RayTaskError as failed:
+                raise _cause(failed) from None
+            except ray.exceptions.RayError as lost:
+                del running[ready[0]]
+                number = keys.index(key)
+                starts[number] += 1
+                self._lose(lost, starts[number])
+                running[start(key)] = key
+                continue
+            yield key, found
+
+    def _lose(self, lost: Exception, times: int) -> None:
+        """Note a lost task, which was started `times`. Raises InputError for the last one."""
+        reason = str(lost).partition("\n")[0]
+        if times == _STARTS:
+            raise InputError(
+                f"the Ray cluster lost a task {times} times: {reason}",
+                hint="results that were known are kept where the command names a file for them",
+            )
+        self.losses.append(f"a task on the Ray cluster was lost and started again: {reason}")
+
+    def _check(self, processors: int) -> None:
+        """Raises InputError where no node can run a task."""
+        if max(self.processors) < processors:
+            raise InputError(
+                f"no node that the Ray cluster has left has {processors} processors",
+                hint="give a smaller --jobs",
+            )
 
 
 @contextlib.contextmanager
-def _cluster(address: str) -> Iterator[Any]:
+def connected(address: str) -> Iterator[RayCluster]:
+    """The cluster at `address` (`HOST:PORT` of its head, `auto` for the one of this machine,
+    `local` to start one here), until the end of the block. A connection that the program has is
+    used and kept.
+
+    Raises MissingTool without Ray, UsageError for an address of Ray Client, InputError if there is
+    no cluster.
+    """
     ray = _ray()
+    if ray.is_initialized():
+        yield RayCluster(ray)
+        return
+    _reach(address)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray prints what happens to nodes on standard output.
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        try:
+            _connect(ray, address)
+            yield RayCluster(ray)
+        finally:
+            ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
     try:
         ray.init(
             address=address,
@@ -86,75 +143,64 @@ def _cluster(address: str) -> Iterator[Any]:
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        first = str(error).partition("\n")[0]
-        raise InputError(f"no Ray cluster at {address!r}: {first}") from None
+    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        text = " ".join(str(error).split())
+        raise InputError(f"no Ray cluster at {address!r}: {text}") from None
+
+
+def versions() -> dict[str, str]:
+    """What must be the same on all nodes."""
     try:
-        yield ray
-    finally:
-        ray.shutdown()
+        triton = metadata.version("triton")
+    except metadata.PackageNotFoundError:
+        triton = "none"
+    return {"wavecast": __version__, "triton": triton}
 
 
-def _gathered(
-    ray: ModuleType,
-    script: TuneScript,
-    selection: Selection,
-    settings: TuneSettings,
-    progress: Callable[[str], None],
-) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
-    jobs = max(1, min(settings.jobs, int(max(n["Resources"].get("CPU", 0) for n in ray.nodes()))))
-    slots = max(1, int(ray.cluster_resources().get("CPU", 1)) // jobs)
-    shards = _SHARDS_PER_SLOT * slots
-    part = replace(settings, jobs=jobs, shards=shards, simulate=-(-settings.simulate // shards))
-    journal = Journal(Path(settings.journal))
-    before = list(records.read(journal.path))
-    task = ray.remote(num_cpus=jobs, max_retries=1)(_shard)
-    names = tuple(device.id for device in selection.devices)
-    here = replace(script, path=script.path.absolute())
-    waiting = [
-        task.remote(here, names, replace(part, shard=number), before) for number in range(shards)
-    ]
-    failures: dict[CaptureFailure, None] = {}
-    notes: dict[str, None] = {}
-    errors: list[WavecastError] = []
-    while waiting:
-        done, waiting = ray.wait(waiting)
-        try:
-            found, failed, told, error = ray.get(done[0])
-        except ray.exceptions.RayError as lost:
-            notes.setdefault(f"a part was lost: {str(lost).partition(chr(10))[0]}")
-            continue
-        for problem, result in found:
-            journal.add(problem, result)
-        failures |= dict.fromkeys(failed)
-        notes |= dict.fromkeys(told)
-        errors += [error] if error else []
-        progress(f"{shards - len(waiting)} of {shards} parts")
-    journal.close()
-    if len(errors) == shards:
-        raise errors[0]
-    return tuple(failures), tuple(notes)
+def _yielded(
+    wanted: dict[str, str], folder: str, function: Callable[..., Iterable[_Result]], *given: Any
+) -> Iterator[_Result]:
+    """What `function` yields in `folder`, where there is one. Runs on a node."""
+    for name, version in versions().items():
+        if version != wanted[name]:
+            raise InputError(
+                f"node {platform.node()} of the Ray cluster has {name} {version}, "
+                f"this machine {wanted[name]}",
+                hint="install the same version on every node",
+            )
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+    yield from function(*given)
 
 
-def _shard(
-    script: TuneScript,
-    names: tuple[str, ...],
-    settings: TuneSettings,
-    before: list[tuple[TuningProblem, Result]],
-) -> Answer:
-    """The new results of one part. Runs on a node of the cluster."""
-    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        path = Path(folder) / "journal"
-        journal = Journal(path)
-        for problem, result in before:
-            journal.add(problem, result)
-        journal.close()
-        selection = select(names, settings.device_files)
-        try:
-            failures, notes = capture(script, selection, replace(settings, journal=str(path)))
-        except WavecastError as error:
-            return [], (), (), error
-        return list(records.read(path))[len(before) :], failures, notes, None
+def _reach(address: str) -> None:
+    """Raises UsageError for an address of Ray Client, InputError where nothing answers: Ray itself
+    would wait for minutes."""
+    if address.startswith("ray://"):
+        raise UsageError(
+            "Ray Client is not supported",
+            hint="run wavecast on a node of the cluster, with HOST:PORT of its head or auto",
+        )
+    host, given, port = address.rpartition(":")
+    if not given:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"no Ray cluster at {address!r}: {reason}") from None
+
+
+def _cause(failed: Any) -> Exception:
+    """The error of a task."""
+    if isinstance(failed.cause, WavecastError):
+        return failed.cause
+    if "ModuleNotFoundError: No module named 'wavecast" in str(failed):
+        return InputError(
+            "a node of the Ray cluster has no wavecast",
+            hint=f"install wavecast {__version__} on every node",
+        )
+    return failed
 
 
 def _ray() -> Any:
@@ -165,4 +211,4 @@ def _ray() -> Any:
     return ray
 
 
-__all__ = ["distribute", "on_cluster"]
+__all__ = ["RayCluster", "connected", "versions"]

@@ -41,7 +41,7 @@ def tune(
 
     Every result goes to the journal `settings.journal` when it is found. With `resume` the search
     continues from the results there. The journal is deleted at the end; without a path it is a
-    temporary file. `ray` is the address of a Ray cluster that shares the work.
+    temporary file. `ray` is the address of a Ray cluster that searches first, in parts.
 
     Raises NothingAnalysed for a script without autotuned launches, UsageError for an unknown name
     or an NVIDIA GPU, InputError for a journal that cannot be written or that an interrupted run
@@ -84,12 +84,12 @@ def _tuned(
     script: TuneScript, selection: Selection, settings: TuneSettings, progress: Progress, ray: str
 ) -> TuneResult:
     journal = Path(settings.journal)
+    before: tuple[str, ...] = ()
     if ray:
-        from wavecast.tune.ray import distribute
+        from wavecast.tune.parts import search_parts
 
-        failures, notes = distribute(ray, script, selection, settings, progress)
-    else:
-        failures, notes = capture(script, selection, settings, _reporting(journal, progress))
+        settings, before = search_parts(ray, script, selection, settings, progress)
+    failures, notes = capture(script, selection, settings, _reporting(journal, progress))
     table = TuningTable.of(records.read(journal))
     if not table.entries and not failures:
         matching = f" that matches {script.kernels!r}" if script.kernels else ""
@@ -97,7 +97,7 @@ def _tuned(
             f"{script.path.name} launches no autotuned kernel{matching}",
             hint="decorate the kernel with @triton.autotune, or use wavecast explain",
         )
-    return TuneResult(table, failures, (*selection.notes, *notes))
+    return TuneResult(table, failures, (*selection.notes, *before, *notes))
 
 
 def _reporting(journal: Path, progress: Progress) -> Callable[[], None]:
