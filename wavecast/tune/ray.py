@@ -170,7 +170,8 @@ def _yielded(
             )
     with contextlib.suppress(OSError):
         os.chdir(folder)
-    yield from function(*given)
+    for found in function(*given):  # noqa: UP028 — Ray sends values to generators, not to iterators
+        yield found
 
 
 def _reach(address: str) -> None:
