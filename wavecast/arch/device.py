@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 from wavecast.arch import cost, limits, rates
@@ -24,6 +25,11 @@ class Device:
 
     identity: Identity
     facts: Facts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Caches have devices as keys, by identity: a process that gets one device with every task
+        must know it again."""
+        return _unpickled, (pickle.dumps((self.identity, self.facts)),)
 
     @property
     def id(self) -> str:
@@ -162,3 +168,8 @@ def _matrix_cost(
         raise MissingFact(f"no matrix instruction costs are known for {device.target}")
     facts, identity = device.facts, device.identity
     return cost.matrix_cost(facts, identity, mnemonic, a_format, b_format, wave_lanes)
+
+
+@lru_cache(maxsize=64)
+def _unpickled(content: bytes) -> Device:
+    return Device(*pickle.loads(content))
