@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from wavecast.arch.systems import system
 from wavecast.pipeline import select
@@ -37,6 +38,8 @@ from matmul import matmul
 a = torch.zeros((1024, 1024), device="cuda", dtype=torch.bfloat16)
 matmul(a, a)
 """
+
+_GPUS: Final = ("MI300X", "MI325X", "MI355X", "H100", "H200", "B200")
 
 Run = Callable[[int, str], object]
 """A search in a number of processes, or on the cluster at an address."""
@@ -94,9 +97,10 @@ def _cluster(nodes: int) -> Iterator[str]:
 
 
 def _model_search(model: str) -> Run:
-    (load,) = loads(1024, 128, concurrency=(1,), rate=None, requests=None)
-    asked = dimensions("tp,dp,dtype,kv-dtype,batch=1|16|64")
-    space = list(configurations([(system("8xMI300X"), Deployment())], asked, load))
+    (load,) = loads(1024, 1024, concurrency=(1,), rate=None, requests=None)
+    asked = dimensions("tp,dp,dtype,kv-dtype,engine=vllm|sglang,batch=16|64|256")
+    machines = [(system(f"8x{name}"), Deployment()) for name in _GPUS]
+    space = list(configurations(machines, asked, load))
     return lambda jobs, address: search(model, space, (), jobs=jobs, ray=address)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -219,25 +218,3 @@ def test_an_existing_journal_is_kept(script, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="interrupted"):
         _tune(script(""), journal=str(journal))
     assert journal.read_text() == "{}\n"
-
-
-def test_a_ray_cluster_shares_the_work(script, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="needs Ray")
-    path = script(f'scale(torch.ones({N}, device="cuda"))')
-    code = f"""
-from pathlib import Path
-from wavecast.pipeline import select
-from wavecast.tune.run import tune
-from wavecast.tune.script import TuneScript
-from wavecast.tune.settings import TuneSettings
-tuned = tune(TuneScript(Path({str(path)!r})), select(["mi300x"]), TuneSettings((), "", simulate=0),
-             ray="local")
-(entry,) = tuned.table.entries
-print(sorted(r.configuration.settings["BLOCK"] for r in entry.results), len(entry.refused))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
-        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[-2] == "[64, 1024] 1"

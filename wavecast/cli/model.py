@@ -106,7 +106,7 @@ if TYPE_CHECKING:
 @click.option("-j", "--jobs", type=PROCESSES, default=None,
               help="Processes of --search. [default: one per processor]")  # fmt: skip
 @click.option("--ray", default="", metavar="ADDRESS",
-              help="Ray cluster of --search; `local` starts one here (wavecast[ray]).")  # fmt: skip
+              help="Search on a Ray cluster: HOST:PORT, auto, or local.")  # fmt: skip
 @click.option("--findings", is_flag=True,
               help="Look for changes that make it faster, and modules to optimise.")  # fmt: skip
 @click.option("--power", type=NumberRange(0, 1e6, min_open=True), default=None, metavar="WATTS",

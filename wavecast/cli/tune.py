@@ -73,7 +73,7 @@ class TuneCommand(click.Command):
               help="Write the table to this file, as JSON that programs load.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue an interrupted run from its journal.")
 @click.option("--ray", default="", metavar="ADDRESS",
-              help="Run on a Ray cluster at this address, or local.")  # fmt: skip
+              help="Search on a Ray cluster: HOST:PORT, auto, or local.")  # fmt: skip
 @click.option(
     "-f", "--format", "format_", type=click.Choice(["text", "json"]), default="text",
     show_default=True,

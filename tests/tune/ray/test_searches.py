@@ -15,6 +15,7 @@ from tests.waiting import runs, until
 
 pytest.importorskip("torch", reason="needs PyTorch")
 
+pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).resolve().parents[3]
 N = 1 << 22
 MODEL = (

@@ -11,7 +11,7 @@ from tests.tune.ray.cluster import Nodes
 from wavecast.errors import InputError, UnknownName
 from wavecast.tune.ray import connected
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("default")]
 
 
 def _waiting(folder: str, known: int):
