@@ -39,6 +39,9 @@ class _Cluster:
     def shutdown(self) -> None:
         self.open = False
 
+    def nodes(self) -> list[dict[str, object]]:
+        return [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {}}]
+
     def remote(self, **_: object):
         return lambda function: SimpleNamespace(remote=lambda *given: _Stream(function(*given)))
 

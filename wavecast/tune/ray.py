@@ -11,7 +11,7 @@ import logging
 import os
 import platform
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
 from typing import Any, Final, TypeVar, final
@@ -23,6 +23,8 @@ _Key = TypeVar("_Key")
 _Result = TypeVar("_Result")
 _STARTS: Final = 3
 """Starts of a task whose nodes are lost."""
+_QUEUE: Final = 2
+"""Tasks that the cluster knows, over those that can run: it starts the next one by itself."""
 _CHECK_SECONDS: Final = 5.0
 """Without a result: then the nodes that are left are looked at."""
 _REACH_SECONDS: Final = 10.0
@@ -64,18 +66,19 @@ class RayCluster:
         ray = self._ray
         task = ray.remote(num_cpus=processors, max_retries=0)(_yielded)
         about = versions(), os.getcwd(), function
-
-        def start(key: _Key) -> Any:
-            return task.remote(*about, *arguments(key))
-
-        running = {start(key): key for key in keys}
+        left = deque(range(len(keys)))
+        running: dict[Any, int] = {}
         starts: Counter[int] = Counter()
-        while running:
+        while left or running:
+            while left and len(running) < self._most_at_once(processors):
+                number = left.popleft()
+                starts[number] += 1
+                running[task.remote(*about, *arguments(keys[number]))] = number
             ready, _ = ray.wait(list(running), timeout=_CHECK_SECONDS)
             if not ready:
                 self._check(processors)
                 continue
-            key = running[ready[0]]
+            number = running[ready[0]]
             try:
                 found = ray.get(next(ready[0]))
             except StopIteration:
@@ -85,12 +88,14 @@ class RayCluster:
                 raise _cause(failed) from None
             except ray.exceptions.RayError as lost:
                 del running[ready[0]]
-                number = keys.index(key)
-                starts[number] += 1
                 self._lose(lost, starts[number])
-                running[start(key)] = key
+                left.appendleft(number)
                 continue
-            yield key, found
+            yield keys[number], found
+
+    def _most_at_once(self, processors: int) -> int:
+        """Tasks that the cluster knows: Ray looks at all of them for every result."""
+        return max(1, _QUEUE * sum(count // processors for count in self.processors))
 
     def _lose(self, lost: Exception, times: int) -> None:
         """Note a lost task, which was started `times`. Raises InputError for the last one."""
