@@ -1,11 +1,11 @@
 """How much faster a search is on two nodes of Ray than on one, on this machine.
 
-    python -m benchmarks.ray_nodes [--model Llama-3.3-70B] [--rounds 2] [--tune 24]
+    python -m benchmarks.ray_nodes [--model Llama-3.3-70B] [--rounds 1] [--tune 16]
 
-A node has one processor. `wavecast model --search` and `wavecast tune` run on a cluster of one node
-and on one of two, in turn; times are of the search in a running cluster. The reference is one
-process without Ray. Two processors that other programs use as well give less than two of them
-have: the ratio of two processes to one, without Ray, is the most that two nodes can reach.
+A node has one processor. `wavecast model --search` and `wavecast tune` run in a running cluster of
+one node and of two. Other programs on this machine change wall times, so the speed-up is that of
+idle nodes: the processor time of the one node over that of the busier of two. The reference is the
+same search in one process without Ray.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ import argparse
 import contextlib
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -39,17 +41,25 @@ a = torch.zeros((1024, 1024), device="cuda", dtype=torch.bfloat16)
 matmul(a, a)
 """
 
-_GPUS: Final = ("MI300X", "MI325X", "MI355X", "H100", "H200", "B200")
+_GPUS: Final = ("MI300X", "MI355X", "H200")
 
-Run = Callable[[int, str], object]
-"""A search in a number of processes, or on the cluster at an address."""
+Run = Callable[[str], object]
+"""A search in one process, or on the cluster at an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seconds of a run: by the clock, and of the processor on each node."""
+
+    wall: float
+    nodes: tuple[float, ...]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Speed-up of searches on two nodes of Ray.")
     parser.add_argument("--model", default="Llama-3.3-70B")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--tune", type=int, default=24, help="configurations to tune; 0: none")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--tune", type=int, default=16, help="configurations to tune; 0: none")
     given = parser.parse_args()
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     _measure("model --search", _model_search(given.model), given.rounds)
@@ -58,42 +68,75 @@ def main() -> None:
 
 
 def _measure(name: str, run: Run, rounds: int) -> None:
-    """Print the fastest of each way to run, and ratios."""
-    found: dict[str, list[float]] = {}
-    for _ in range(rounds):
-        for jobs in (1, 2):
-            found.setdefault(f"{jobs} without Ray", []).append(_seconds(run, jobs, ""))
-        for nodes in (1, 2):
-            with _cluster(nodes) as address:
-                found.setdefault(f"{nodes} with Ray", []).append(_seconds(run, 1, address))
-    best = {way: min(seconds) for way, seconds in found.items()}
-    for way, seconds in best.items():
-        print(f"{name}: {way} {seconds:.1f} s")
-    print(f"{name}: two nodes {best['1 with Ray'] / best['2 with Ray']:.2f} times as fast as one")
-    two = best["1 without Ray"] / best["2 without Ray"]
-    print(f"{name}: two processes without Ray {two:.2f} times as fast as one")
-    print(f"{name}: one node takes {best['1 with Ray'] / best['1 without Ray']:.2f} of no Ray")
+    """Print the least processor time of the busiest node of each way to run, and ratios."""
+    ways = {
+        "without Ray": lambda: _alone(run),
+        "one node": lambda: _on_nodes(run, 1),
+        "two nodes": lambda: _on_nodes(run, 2),
+    }
+    best = {}
+    for way, taken in ways.items():
+        best[way] = min((taken() for _ in range(rounds)), key=lambda one: max(one.nodes))
+        nodes = " and ".join(f"{seconds:.1f}" for seconds in best[way].nodes)
+        print(f"{name}, {way}: {best[way].wall:.1f} s, {nodes} s of processor", flush=True)
+    one, two = max(best["one node"].nodes), max(best["two nodes"].nodes)
+    print(f"{name}: two idle nodes are {one / two:.2f} times as fast as one")
+    print(f"{name}: a node takes {one / max(best['without Ray'].nodes):.2f} of a run without Ray")
 
 
-def _seconds(run: Run, jobs: int, address: str) -> float:
-    start = time.perf_counter()
-    run(jobs, address)
-    return time.perf_counter() - start
+def _alone(run: Run) -> Taken:
+    start, before = time.perf_counter(), sum(os.times()[:4])
+    run("")
+    return Taken(time.perf_counter() - start, (sum(os.times()[:4]) - before,))
 
 
-@contextlib.contextmanager
-def _cluster(nodes: int) -> Iterator[str]:
-    """A head without processors, and nodes with one each."""
+def _on_nodes(run: Run, count: int) -> Taken:
+    """A run on a cluster: a head without processors, and nodes with one each."""
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 0, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head, connect=False)
     try:
-        for _ in range(nodes):
-            cluster.add_node(num_cpus=1)
-        yield cluster.address
+        nodes = [cluster.add_node(num_cpus=1) for _ in range(count)]
+        roots = [node.all_processes["raylet"][0].process.pid for node in nodes]
+        start = time.perf_counter()
+        with _watched(roots) as seconds:
+            run(cluster.address)
+            wall = time.perf_counter() - start
+        return Taken(wall, tuple(sum(one.values()) for one in seconds.values()))
     finally:
         cluster.shutdown()
+
+
+@contextlib.contextmanager
+def _watched(roots: list[int]) -> Iterator[dict[int, dict[int, float]]]:
+    """Processor seconds of the processes that those of `roots` start, looked at every 0.1 s."""
+    found: dict[int, dict[int, float]] = {root: {} for root in roots}
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.1):
+            parents, used = {}, {}
+            for path in Path("/proc").glob("[0-9]*/stat"):
+                with contextlib.suppress(OSError):
+                    fields = path.read_text().rpartition(")")[2].split()
+                    process = int(path.parent.name)
+                    parents[process] = int(fields[1])
+                    used[process] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            for process, seconds in used.items():
+                root = parents[process]
+                while root in parents and root not in found:
+                    root = parents[root]
+                if root in found:
+                    found[root][process] = seconds
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _model_search(model: str) -> Run:
@@ -101,13 +144,13 @@ def _model_search(model: str) -> Run:
     asked = dimensions("tp,dp,dtype,kv-dtype,engine=vllm|sglang,batch=16|64|256")
     machines = [(system(f"8x{name}"), Deployment()) for name in _GPUS]
     space = list(configurations(machines, asked, load))
-    return lambda jobs, address: search(model, space, (), jobs=jobs, ray=address)
+    return lambda address: search(model, space, (), ray=address)
 
 
 def _tuning(count: int) -> Run:
     """Compiles anew, in a cache of its own."""
 
-    def run(jobs: int, address: str) -> None:
+    def run(address: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder) / "product.py"
             cache = f"import os\nos.environ['TRITON_CACHE_DIR'] = {folder!r}\n"
@@ -119,7 +162,6 @@ def _tuning(count: int) -> Run:
                 search="random",
                 budget=SearchBudget(count),
                 simulate=0,
-                jobs=jobs,
             )
             tune(TuneScript(script), select(["gfx942"]), settings, ray=address)
 
