@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from wavecast.arch.systems import system
 from wavecast.pipeline import select
@@ -98,7 +98,7 @@ def _on_nodes(run: Run, count: int) -> Taken:
     cluster = Cluster(initialize_head=True, head_node_args=head, connect=False)
     try:
         nodes = [cluster.add_node(num_cpus=1) for _ in range(count)]
-        roots = [node.all_processes["raylet"][0].process.pid for node in nodes]
+        roots: list[Any] = [node.all_processes["raylet"][0].process.pid for node in nodes]
         start = time.perf_counter()
         with _watched(roots) as seconds:
             run(cluster.address)

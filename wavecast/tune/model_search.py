@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from wavecast import files, processes
 from wavecast.errors import InputError, MissingFact, Unpredictable, UsageError
@@ -29,6 +29,9 @@ from wavecast.tune.ray import connected
 from wavecast.version import __version__
 
 Progress = Callable[[str], None]
+_PARTS: Final = 4
+"""Parts of a search per processor of a cluster. Neighbours have kernels in common, which a node
+predicts once; a few parts each keep all nodes busy to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +119,15 @@ def _on_cluster(
     address: str, groups: list[list[str]], arguments: Callable[[list[str]], _Arguments]
 ) -> _Predicted:
     with connected(address) as cluster:
-        for _, one in cluster.results(predict_group, groups, arguments):
+        size = -(-len(groups) // (_PARTS * sum(cluster.processors)))
+        parts = [groups[first : first + size] for first in range(0, len(groups), size or 1)]
+        for _, one in cluster.results(_part, parts, lambda part: ([*map(arguments, part)],)):
             yield one
+
+
+def _part(groups: Sequence[_Arguments]) -> Iterator[tuple[str, SearchedModel]]:
+    for group in groups:
+        yield from predict_group(*group)
 
 
 def _here(jobs: int, groups: list[_Arguments]) -> _Predicted:
