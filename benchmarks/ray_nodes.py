@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from wavecast.arch.systems import system
 from wavecast.pipeline import select
@@ -98,10 +98,10 @@ def _on_nodes(run: Run, count: int) -> Taken:
     cluster = Cluster(initialize_head=True, head_node_args=head, connect=False)
     try:
         nodes = [cluster.add_node(num_cpus=1) for _ in range(count)]
-        roots: list[Any] = [node.all_processes["raylet"][0].process.pid for node in nodes]
+        roots = [node.all_processes["raylet"][0].process.pid for node in nodes]
         start = time.perf_counter()
         with _watched(roots) as seconds:
-            run(cluster.address)
+            run(str(cluster.address))
             wall = time.perf_counter() - start
         return Taken(wall, tuple(sum(one.values()) for one in seconds.values()))
     finally:

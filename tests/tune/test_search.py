@@ -125,3 +125,5 @@ def test_an_invalid_budget_is_refused(text: str) -> None:
 def test_parts_of_a_budget_cover_it() -> None:
     assert SearchBudget(10).part(3) == SearchBudget(4)
     assert SearchBudget(seconds=5.0).part(3) == SearchBudget(seconds=5.0)
+    assert SearchBudget(10).sequential(3) == SearchBudget(10)
+    assert SearchBudget(seconds=6.0).sequential(3) == SearchBudget(seconds=2.0)

@@ -36,7 +36,7 @@ class SearchBudget:
             return self
         return SearchBudget(configurations=-(-self.configurations // count))
 
-    def in_turn(self, count: int) -> SearchBudget:
+    def sequential(self, count: int) -> SearchBudget:
         """The budget of each of `count` searches that run one after the other and know the results
         of those before."""
         if self.seconds is None:

@@ -47,13 +47,13 @@ def search_parts(
     before = len(known)
     here = replace(script, path=script.path.absolute())
     names = tuple(device.id for device in selection.devices)
-    turns = replace(settings, budget=settings.budget.in_turn(_PARTS_PER_SLOT + 1))
+    limited = replace(settings, budget=settings.budget.sequential(_PARTS_PER_SLOT + 1))
     errors: list[WavecastError] = []
     try:
         with connected(address) as cluster:
             jobs = max(1, min(settings.jobs, *cluster.processors))
             count = _PARTS_PER_SLOT * sum(one // jobs for one in cluster.processors)
-            part = _part(replace(turns, jobs=jobs, shards=count))
+            part = _part(replace(limited, jobs=jobs, shards=count))
             for number, found in cluster.results(
                 search_part,
                 range(count),
@@ -72,7 +72,7 @@ def search_parts(
     if errors and len(known) == before:
         raise errors[0]
     failed = [f"a part failed on the Ray cluster and was searched here: {one}" for one in errors]
-    return turns, tuple(dict.fromkeys([*cluster.losses, *failed]))
+    return limited, tuple(dict.fromkeys([*cluster.losses, *failed]))
 
 
 def _part(settings: TuneSettings) -> TuneSettings:

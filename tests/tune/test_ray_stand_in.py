@@ -1,7 +1,8 @@
-"""`wavecast model --search --ray` with a stand-in for Ray; tests/tune/ray has Ray itself."""
+"""`--ray` with a stand-in for Ray; tests/tune/ray has Ray itself."""
 
 from __future__ import annotations
 
+import json
 import sys
 from types import SimpleNamespace
 
@@ -9,7 +10,11 @@ import pytest
 
 import wavecast
 from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
+from wavecast.pipeline import select
 from wavecast.tune.ray import connected
+from wavecast.tune.run import tune
+from wavecast.tune.script import TuneScript
+from wavecast.tune.settings import TuneSettings
 
 
 class _RayError(Exception):
@@ -145,3 +150,15 @@ def test_without_ray_the_tool_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingTool, match="Ray is not installed"):
         _search(ray="local")
+
+
+@pytest.mark.thorough
+def test_a_table_is_that_of_a_run_without_a_cluster(cluster: _Cluster, script) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    source = TuneScript(script('scale(torch.ones(1 << 22, device="cuda"))'))
+    settings = TuneSettings((), "", simulate=1, jobs=2)
+    tuned = [tune(source, select(["mi300x"]), settings, ray=ray) for ray in ("", "local")]
+    alone, shared = (json.dumps(one.table.to_json(), sort_keys=True) for one in tuned)
+    assert shared == alone
+    assert tuned[0].failures == tuned[1].failures == ()
+    assert not cluster.open
