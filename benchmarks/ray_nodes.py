@@ -92,7 +92,7 @@ def _alone(run: Run) -> Taken:
 
 def _on_nodes(run: Run, count: int) -> Taken:
     """A run on a cluster: a head without processors, and nodes with one each."""
-    from ray.cluster_utils import Cluster
+    from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
 
     head = {"num_cpus": 0, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head, connect=False)

@@ -112,7 +112,9 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("targets", [QUICK, pytest.param(REST, marks=pytest.mark.thorough)], ids=str)
+@pytest.mark.parametrize(
+    "targets", [QUICK, pytest.param(REST, marks=pytest.mark.thorough)], ids=str
+)
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_an_example(script: Path, targets: tuple[str, ...], golden: GoldenFile) -> None:
     report = explain_path(script, select(targets), ExplainOptions())
