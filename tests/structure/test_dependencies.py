@@ -124,7 +124,7 @@ USES = {
     "bench": "from wavecast.bench.compare import statistics; statistics.difference([], [])",
     "jax": "import wavecast.jax",
     "tensorflow": "import wavecast.tensorflow",
-    "ray": "from wavecast.tune import ray; ray.distribute('local', *[None] * 4)",
+    "ray": "from wavecast.tune import ray; ray.connected('local').__enter__()",
     "chakra": "from wavecast.report import chakra_schema; chakra_schema.messages()",
     "perfetto": "from wavecast.bench.profiles.readers import perfetto_schema as schema; "
     "schema.messages()",
