@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parents[2] / "wavecast"
+Node = TypeVar("Node", bound=ast.AST)
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,41 @@ def tree(path: Path) -> ast.Module:
             gc.enable()
 
 
+def nodes(path: Path, *kinds: type[Node]) -> Iterator[Node]:
+    """The nodes of these kinds in a file, kind by kind, outer ones first."""
+    found = _by_kind(path)
+    for kind in kinds:
+        yield from found.get(kind, ())  # pyright: ignore[reportReturnType]
+
+
+@cache
+def _by_kind(path: Path) -> dict[type[ast.AST], list[ast.AST]]:
+    """Every node of a file by its class. One walk serves all tests."""
+    found: dict[type[ast.AST], list[ast.AST]] = {}
+    queue: list[ast.AST] = [tree(path)]
+    for node in queue:
+        found.setdefault(type(node), []).append(node)
+        for value in vars(node).values():
+            if isinstance(value, list):
+                queue += [part for part in value if isinstance(part, ast.AST)]
+            elif isinstance(value, ast.AST):
+                queue.append(value)
+    return found
+
+
 @cache
 def imports(path: Path) -> tuple[Import, ...]:
     """Every import of a file: at the top, in functions, and under TYPE_CHECKING."""
     found = []
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            found += [Import(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            found += [Import(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
-        elif isinstance(node, ast.Call) and _imports_a_module(node):
+    for node in nodes(path, ast.Import):
+        found += [Import(node.lineno, alias.name) for alias in node.names]
+    for node in nodes(path, ast.ImportFrom):
+        assert node.level == 0, f"{path}:{node.lineno}: relative import"
+        found += [Import(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    for node in nodes(path, ast.Call):
+        if _imports_a_module(node):
             found.append(Import(node.lineno, node.args[0].value))  # pyright: ignore
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: one.line))
 
 
 def _imports_a_module(node: ast.Call) -> bool:

@@ -7,15 +7,15 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.structure import remaining
-from tests.structure.sources import ROOT, files, tree
+from tests.structure.sources import ROOT, files, nodes
 
 
 def repeated_names(root: Path) -> dict[str, list[str]]:
     """Name -> files of every public class whose name is not unique."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in files(root):
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        for node in nodes(path, ast.ClassDef):
+            if not node.name.startswith("_"):
                 found[node.name].append(str(path.relative_to(root)))
     return {name: where for name, where in sorted(found.items()) if len(where) > 1}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure.sources import ROOT, files, tree
+from tests.structure.sources import ROOT, files, nodes
 
 ONLY = ROOT / "processes.py"
 CALLS = {"fork", "forkpty", "posix_spawn", "get_context", "Process", "ProcessPoolExecutor"}
@@ -16,11 +16,12 @@ CALLS = {"fork", "forkpty", "posix_spawn", "get_context", "Process", "ProcessPoo
 def made(path: Path) -> list[str]:
     """The places where a file makes processes, as messages."""
     found = []
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id in ("os", "multiprocessing") and node.attr in CALLS:
+    for node in nodes(path, ast.Attribute):
+        if node.attr in CALLS and isinstance(node.value, ast.Name):
+            if node.value.id in ("os", "multiprocessing"):
                 found.append(f"{path}:{node.lineno}: {node.value.id}.{node.attr}")
-        elif isinstance(node, ast.ImportFrom) and node.module != "wavecast.processes":
+    for node in nodes(path, ast.ImportFrom):
+        if node.module != "wavecast.processes":
             names = sorted({alias.name for alias in node.names} & CALLS)
             found += [f"{path}:{node.lineno}: imports {name}" for name in names]
     return found

@@ -12,16 +12,17 @@ import re
 from pathlib import Path
 
 from tests.structure import remaining
-from tests.structure.sources import ROOT, files, tree
+from tests.structure.sources import ROOT, files, nodes
 
 NAME = re.compile(r"gfx[0-9a-f]*[+*]?|sm_\d*[a-z]?|cdna\d?|rdna\d?(\.5)?|hopper|blackwell|ampere")
 ALLOWED = ("arch/", "compile/", "isa/table/", "isa/targets.py")
+_DECIDING = (ast.Compare, ast.Dict, ast.Set, ast.Subscript, ast.MatchValue, ast.Call)
 
 
 def comparisons(path: Path) -> list[int]:
     """Lines of a file that decide by the name of a target."""
     found = []
-    for node in ast.walk(tree(path)):
+    for node in nodes(path, *_DECIDING):
         for candidate in _deciding(node):
             if isinstance(candidate, (ast.Tuple, ast.List, ast.Set)):
                 names = candidate.elts

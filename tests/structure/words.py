@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.structure.sources import ROOT, files, tree
+from tests.structure.sources import ROOT, files, nodes
 
 REPOSITORY = ROOT.parent
 
@@ -70,20 +70,19 @@ BANNED: dict[str, Banned] = {
 
 
 def _bounded(pattern: str) -> str:
-    return rf"\b{pattern}\b" if pattern[-1].isalpha() else rf"\b{pattern}"
+    return rf"{pattern}\b" if pattern[-1].isalpha() else pattern
 
 
 TERMS = ("in_place", "conflict_ways")
 """Terms of the field with a banned word: PyTorch's in-place operations, n-way bank conflicts."""
 
 _GROUPS = {f"w{number}": word for number, word in enumerate(BANNED)}
-_PROSE = re.compile(
-    "|".join(
-        f"(?P<{group}>{_bounded(BANNED[word].prose)})"
-        for group, word in _GROUPS.items()
-        if BANNED[word].prose
-    )
+_ALTERNATIVES = (
+    f"(?P<{group}>{_bounded(BANNED[word].prose)})"
+    for group, word in _GROUPS.items()
+    if BANNED[word].prose
 )
+_PROSE = re.compile(rf"\b(?:{'|'.join(_ALTERNATIVES)})")
 _NAMES = {word: re.compile(banned.name) for word, banned in BANNED.items() if banned.name}
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[a-z]+[0-9]*|[0-9]+")
 _QUOTED = re.compile(r"``?[^`\n]*``?")
@@ -111,20 +110,15 @@ def in_prose(text: str) -> list[str]:
 def names_and_texts(path: Path) -> tuple[set[str], list[str]]:
     """The identifiers that a Python file defines, and its comments, docstrings and messages."""
     names, texts = {path.stem}, _COMMENT.findall(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Constant):
-            if isinstance(node.value, str) and " " in node.value:
-                texts.append(node.value)
-        elif isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store):
-                names.add(node.id)
-        elif isinstance(node, ast.Attribute):
-            if isinstance(node.ctx, ast.Store):
-                names.add(node.attr)
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
-        elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            names.add(node.name)
+    for node in nodes(path, ast.Constant):
+        if isinstance(node.value, str) and " " in node.value:
+            texts.append(node.value)
+    names |= {one.id for one in nodes(path, ast.Name) if isinstance(one.ctx, ast.Store)}
+    names |= {one.attr for one in nodes(path, ast.Attribute) if isinstance(one.ctx, ast.Store)}
+    names |= {one.arg for one in nodes(path, ast.arg)}
+    names |= {one.name for one in nodes(path, ast.ClassDef)}
+    names |= {one.name for one in nodes(path, ast.FunctionDef)}
+    names |= {one.name for one in nodes(path, ast.AsyncFunctionDef)}
     return names, texts
 
 
