@@ -60,6 +60,20 @@ def test_records_tuples_and_scalars(tmp_path: Path) -> None:
     assert len(list(DiskCache().entries("loops"))) == 2
 
 
+@loop
+def first(values):
+    return int(values[0, 0])
+
+
+def test_an_array_of_both_orders_is_one_in_c_order() -> None:
+    several = np.arange(6).reshape(2, 3)
+    found = [first(several + 1), first(several[:1] + 2), first(several[:, :1].copy() + 3)]
+    assert found == [1, 2, 3]
+    assert len(list(DiskCache().entries("loops"))) == 1
+    assert first(np.asfortranarray(several) + 4) == 4
+    assert len(list(DiskCache().entries("loops"))) == 2
+
+
 def test_errors() -> None:
     assert divide(7, 2) == 3
     with pytest.raises(RuntimeError, match="divide: compiled code raised"):

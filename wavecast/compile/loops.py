@@ -26,7 +26,9 @@ from wavecast.compile.cache import DiskCache
 _ENTRY: Final = "wavecast_loop"
 """The function of an object: i32 (slots), the status that Numba's functions return."""
 _OK: Final = 0
-_FLAGS: Final = 0x1 | 0x2 | 0x100 | 0x400
+_C_ORDER: Final = 0x1
+_F_ORDER: Final = 0x2
+_FLAGS: Final = _C_ORDER | _F_ORDER | 0x100 | 0x400
 """Of an array: C and Fortran order, aligned, writeable (numpy's flag bits)."""
 _LEVEL: Final = 3
 
@@ -157,7 +159,10 @@ def _flatten(value: Any, slots: list[Any], kinds: list[tuple]) -> None:
     if isinstance(value, np.ndarray):
         data, shape = value.ctypes.data, value.shape
         slots += [0, 0, value.size, value.itemsize, data, *shape, *value.strides]
-        kinds.append((value.dtype, value.ndim, value.flags.num & _FLAGS))
+        flags = value.flags.num & _FLAGS
+        if flags & _C_ORDER:  # one code, also where a single row or column has both orders
+            flags &= ~_F_ORDER
+        kinds.append((value.dtype, value.ndim, flags))
     elif isinstance(value, tuple):
         kinds.append((type(value).__name__, *getattr(value, "_fields", (len(value),))))
         for item in value:
