@@ -9,11 +9,13 @@ import shutil
 import struct
 import subprocess
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.targets import swept, thorough_beyond
 from wavecast.compile import bundle, disassemble, elf, load, toolchain
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
@@ -24,6 +26,8 @@ from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_el
 from wavecast.isa.targets import TARGETS
 
 DATA = Path(__file__).parent / "data"
+LAYOUTS = ("gfx908", "gfx942", "gfx1030", "gfx1201", "gfx1250")
+"""A target of each layout of the kernel descriptor."""
 
 pytestmark = [
     pytest.mark.hip,
@@ -32,6 +36,7 @@ pytestmark = [
 ]
 
 
+@cache
 def _compiled(target: str, source: str = "program.hip") -> list[CodeObject]:
     return load(DATA / source, target)
 
@@ -62,7 +67,7 @@ def _body(text: str, kernel: str) -> list[tuple[str, tuple[str, str] | None]]:
     return found
 
 
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("target", swept(["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"]))
 def test_a_code_object_reads_like_the_assembly_it_came_from(target: str) -> None:
     compiled = _compiled(target)
     loaded = elf.load(_hsaco(target, "program.hip"))
@@ -79,7 +84,7 @@ def test_a_code_object_reads_like_the_assembly_it_came_from(target: str) -> None
         assert [(a, b) for a, b in branches if a != b] == []
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", thorough_beyond(LAYOUTS, TARGETS))
 def test_descriptors_agree_with_the_assembly(target: str) -> None:
     compiled = _compiled(target)
     from_text = descriptors_from_assembly(compiled[0].assembly, target)
@@ -140,8 +145,8 @@ def test_text_is_made_for_one_kernel_when_it_is_read(
         return real(*arguments)
 
     monkeypatch.setattr(disassemble, "disassemble", counted)
-    cache = DiskCache(tmp_path)
-    first, *others = elf.load(_hsaco("gfx942", "program.hip"), cache=cache)
+    store = DiskCache(tmp_path)
+    first, *others = elf.load(_hsaco("gfx942", "program.hip"), cache=store)
     assert made == []
     assert f"\n{first.kernel}:" in first.assembly
     assert all(f"\n{other.kernel}:" not in first.assembly for other in others)
