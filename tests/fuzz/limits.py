@@ -1,4 +1,4 @@
-"""A limit on the time of one case."""
+"""A limit on the processor time of one case: a busy machine does not exceed it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ class TooLong(BaseException):
 
 @contextmanager
 def seconds(limit: float) -> Iterator[None]:
-    """Raise `TooLong` in the main thread when the block takes more than `limit` seconds."""
+    """Raise `TooLong` in the main thread when the block takes more than `limit` seconds of
+    the processor."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         del number, frame
         raise TooLong
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

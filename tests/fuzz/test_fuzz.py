@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from tests.fuzz import limits, shapes
-from tests.fuzz.kinds import Kind, Seeds, kinds, outcome, quiet_environment
+from tests.fuzz.kinds import Kind, Seeds, kinds, outcome
 from tests.fuzz.minimize import minimize
 from wavecast import isa
 
@@ -22,12 +21,6 @@ CASES = {
 }
 KINDS = kinds(Seeds())
 LIMIT = 60.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def own_cache() -> Iterator[None]:
-    with quiet_environment():
-        yield
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,9 +17,9 @@ def made(path: Path) -> list[str]:
     """The places where a file makes processes, as messages."""
     found = []
     for node in nodes(path, ast.Attribute):
-        if node.attr in CALLS and isinstance(node.value, ast.Name):
-            if node.value.id in ("os", "multiprocessing"):
-                found.append(f"{path}:{node.lineno}: {node.value.id}.{node.attr}")
+        of = node.value.id if isinstance(node.value, ast.Name) else ""
+        if node.attr in CALLS and of in ("os", "multiprocessing"):
+            found.append(f"{path}:{node.lineno}: {of}.{node.attr}")
     for node in nodes(path, ast.ImportFrom):
         if node.module != "wavecast.processes":
             names = sorted({alias.name for alias in node.names} & CALLS)
