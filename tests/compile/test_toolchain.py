@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import wavecast
+from tests.conftest import CACHES
 from wavecast.compile import DiskCache, device_library, hip, load, rocm, toolchain
 from wavecast.compile.toolchain import Toolchain
 from wavecast.isa.targets import TARGETS
@@ -64,7 +65,8 @@ def test_a_difference_is_named() -> None:
 
 @pytest.mark.hip
 @pytest.mark.usefixtures("hip_compiler")
-def test_a_prediction_names_its_compiler() -> None:
+def test_a_prediction_names_its_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(CACHES / "wavecast"))  # has the simulator
     kernel = wavecast.load(DATA / "saxpy.hip", "mi300x")["saxpy"]
     x, y = np.ones(256, np.float32), np.ones(256, np.float32)
     found = kernel.predict(1, 256, 2.0, x, y, 256)
