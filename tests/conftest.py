@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.warm_python import captures
 
 CACHES = Path(__file__).resolve().parents[1] / "build" / "tests"
 """What the tests compile, by program: none of it in a fresh checkout, and none of the user's."""
@@ -41,6 +44,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_captures() -> Iterator[None]:
+    """Scripts are captured in forks of one process that has imported PyTorch and Triton."""
+    with captures():
+        yield
 
 
 def pytest_sessionfinish() -> None:

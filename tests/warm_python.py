@@ -1,87 +1,223 @@
-"""Python processes that have PyTorch and Triton imported, forked from one that imported them once.
+"""Python processes that have PyTorch, Triton and what captures need imported, forked from one that
+imported them once.
 
-Importing PyTorch takes seconds of every process that a test starts. A test of what a process does
-before it imports anything starts its own.
+Importing these takes seconds of every process that a test starts. `run_module` is `python -m`, and
+with `captures` (tests/conftest.py) scripts are captured in such forks. A test of what a process
+does before it imports anything starts its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 _SERVER = """
-import json, os, runpy, sys, traceback
-import pytest, torch, triton
+import gc, json, os, runpy, signal, socket, sys, traceback
+from importlib import import_module
 
-def work(job):
+channel = socket.socket(fileno={channel})
+gc.disable()
+import torch, triton
+import wavecast.integrations.triton.hooks, wavecast.integrations.triton.worker
+gc.freeze()
+gc.enable()
+
+def work(job, streams):
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    channel.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
     os.chdir(job["folder"])
     os.environ.clear()
     os.environ.update(job["environment"])
-    for number, name in enumerate(("/dev/null", *job["outputs"])):
-        flags = os.O_RDWR | os.O_APPEND if number else os.O_RDONLY
-        os.dup2(os.open(name, flags), number)
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, "r" if not number else "w", closefd=False) for number in range(3)
     )
-    sys.argv = job["command"]
-    sys.path.insert(0, job["folder"])
     code = 0
     try:
-        runpy.run_module(job["command"][0], run_name="__main__", alter_sys=True)
+        if "capture" in job:
+            import_module(job["capture"][0]).main(job["capture"][1])
+        else:
+            from wavecast.integrations.triton import capture_process
+            capture_process.prepare()
+            os.environ.clear()
+            os.environ.update(job["environment"])
+            sys.argv = job["command"]
+            sys.path.insert(0, job["folder"])
+            runpy.run_module(job["command"][0], run_name="__main__", alter_sys=True)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException:
         traceback.print_exc()
         code = 1
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        if stream is not None and not stream.closed:
+            stream.flush()
     os._exit(code)
 
-for line in sys.stdin:
+def say(**message):
+    channel.send(json.dumps(message).encode())
+
+def collect(*_):
+    while True:
+        try:
+            child, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not child:
+            return
+        say(ended=child, code=os.waitstatus_to_exitcode(status))
+
+signal.signal(signal.SIGCHLD, collect)
+while True:
+    data, streams, _, _ = socket.recv_fds(channel, 1 << 20, 3)
+    if not data:
+        break
     child = os.fork()
     if not child:
         try:
-            work(json.loads(line))
+            work(json.loads(data), streams)
         finally:
             os._exit(70)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    say(started=child)
+    for stream in streams:
+        os.close(stream)
 """
+_NO_PYTHON = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+"""What the product sets for a process that captures."""
+
+
+class _Server:
+    """The process that forks; it ends when this one closes its end of the socket."""
+
+    def __init__(self) -> None:
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._codes: dict[int, int] = {}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _SERVER.replace("{channel}", str(theirs.fileno()))],
+            stdin=subprocess.DEVNULL,
+            stdout=2,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+
+    def start(self, job: Mapping[str, Any], streams: Sequence[int]) -> int:
+        """Fork for a job with these files as standard input, output and error; its process id."""
+        socket.send_fds(self._channel, [json.dumps(job).encode()], streams)
+        while (started := self._read(None)) is None:
+            pass
+        return started
+
+    def poll(self, child: int, timeout: float | None = 0.0) -> int | None:
+        """The exit code of a child, after `timeout` seconds at most; None while it runs."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while child not in self._codes:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if not select.select([self._channel], [], [], left)[0]:
+                return None
+            self._read(child)
+        return self._codes[child]
+
+    def _read(self, child: int | None) -> int | None:
+        """Take one message: note the code of a child that ended, return the id of a new one."""
+        data = self._channel.recv(1 << 16)
+        assert data, f"the process that forks ended while {child or 'it started one'}"
+        message = json.loads(data)
+        if "started" in message:
+            return int(message["started"])
+        self._codes[message["ended"]] = message["code"]
+        return None
+
+
+@cache
+def _server(process: int) -> _Server:
+    del process
+    return _Server()
+
+
+class _Capture:
+    """A capture in a fork (`wavecast.integrations.triton.capture_process.CaptureProcess`)."""
+
+    def __init__(self, server: _Server, child: int) -> None:
+        self._server, self._child = server, child
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        self.returncode = self._server.poll(self._child)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self.returncode = self._server.poll(self._child, timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired("capture", timeout or 0.0)
+        return code
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._child, signal.SIGTERM)
 
 
 def run_module(
     *command: str, folder: Path, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
     """Exit code, standard output and standard error of `python -m` with these arguments in a
-    folder."""
-    server = _server(os.getpid())
-    assert server.stdin is not None
-    assert server.stdout is not None
-    with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
+    folder. Scripts that it captures run in forks of it."""
+    with (
+        open(os.devnull, "rb") as nothing,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
         job = {
             "command": command,
             "environment": dict(os.environ if environment is None else environment),
             "folder": str(folder),
-            "outputs": (out.name, err.name),
         }
-        server.stdin.write(f"{json.dumps(job)}\n")
-        server.stdin.flush()
-        code = int(server.stdout.readline())
+        server = _server(os.getpid())
+        child = server.start(job, [file.fileno() for file in (nothing, out, err)])
+        code = server.poll(child, None)
+        assert code is not None
+        out.seek(0)
+        err.seek(0)
         return code, out.read().decode(), err.read().decode()
 
 
-@cache
-def _server(process: int) -> subprocess.Popen[str]:
-    """The process that forks; it ends when this one closes its end of the pipe."""
-    del process
-    return subprocess.Popen(
-        [sys.executable, "-c", _SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def _start_capture(worker: str, folder: Path) -> _Capture:
+    environment = {**os.environ, **_NO_PYTHON}
+    environment.pop("TRITON_INTERPRET", None)
+    job = {
+        "capture": (worker, str(folder)),
+        "environment": environment,
+        "folder": str(Path.cwd()),
+    }
+    server = _server(os.getpid())
+    with open(os.devnull, "rb") as nothing:
+        return _Capture(server, server.start(job, [nothing.fileno(), 2, 2]))
+
+
+@contextlib.contextmanager
+def captures() -> Iterator[Callable[..., object]]:
+    """Within, scripts are captured in forks; gives what captured them before, in new processes."""
+    from wavecast.integrations.triton import capture_process
+
+    before = capture_process.start
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(capture_process, "start", _start_capture)
+        yield before
+
+
+__all__ = ["captures", "run_module"]
