@@ -15,9 +15,9 @@ from wavecast.cli.tracing import Tracing, trace_options
 from wavecast.cli.types import PROCESSES, Dimensions, NumberRange, RegexParam, count
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.execution import RunOptions
     from wavecast.pipeline.hip_programs import ProgramOptions
     from wavecast.pipeline.plan import Plan
+    from wavecast.pipeline.run_options import RunOptions
 
 DEFAULT_ARCH = "gfx942"
 """What scripts and HIP source are compiled for when nobody says."""
@@ -126,9 +126,8 @@ def command(
     arguments.
     """
     from wavecast.errors import InputError, UsageError
-    from wavecast.pipeline.execution import RunOptions
-    from wavecast.pipeline.hip_programs import ProgramOptions, is_program
     from wavecast.pipeline.plan import Plan
+    from wavecast.pipeline.run_options import RunOptions
 
     if not path.exists():
         raise InputError(f"no such file: {path}")
@@ -142,6 +141,8 @@ def command(
             return ended
         with tracing.written(), checking.shown():
             return checking.code(_run_script(path, script_args, kernels, options, gpus, once))
+    from wavecast.pipeline.hip_programs import ProgramOptions, is_program  # not for scripts
+
     if once:
         raise UsageError(f"--once is for scripts; {path} is run once")
     launches = stated != Plan() or arguments or plan_file or expect or save

@@ -1,8 +1,28 @@
-"""The steps from an input to an `ExplainReport`, for every launch and every device."""
+"""The steps from an input to an `ExplainReport`, for every launch and every device.
 
-from wavecast.pipeline.run import ExplainOptions, explain_launches, explain_path
-from wavecast.pipeline.selection import DEFAULT, Selection, select, selectors
-from wavecast.pipeline.steps import Given
+They are imported on first use: what executes a script needs none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wavecast.pipeline.run import ExplainOptions, explain_launches, explain_path
+    from wavecast.pipeline.selection import DEFAULT, Selection, select, selectors
+    from wavecast.pipeline.steps import Given
+
+_LAZY = {
+    "DEFAULT": "selection",
+    "ExplainOptions": "run",
+    "Given": "steps",
+    "Selection": "selection",
+    "explain_launches": "run",
+    "explain_path": "run",
+    "select": "selection",
+    "selectors": "selection",
+}
 
 __all__ = [
     "DEFAULT",
@@ -14,3 +34,9 @@ __all__ = [
     "select",
     "selectors",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'wavecast.pipeline' has no attribute {name!r}")
+    return getattr(import_module(f"wavecast.pipeline.{_LAZY[name]}"), name)

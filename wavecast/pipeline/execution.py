@@ -18,20 +18,7 @@ from wavecast.integrations.module.memory import ACCEPTED
 from wavecast.pipeline.plan import Plan, Planned
 
 if TYPE_CHECKING:
-    from wavecast.emulate.check.collected import Reports
-    from wavecast.emulate.trace.mode import TraceMode
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How launches are executed, of scripts and of code alike. `arch` is "" when nobody said; the
-    others are those of `wavecast.device` and `wavecast.load`."""
-
-    arch: str = ""
-    threads: int | None = None
-    max_instructions: int | None = None
-    trace: TraceMode | None = None
-    check: Reports | None = None
+    from wavecast.pipeline.run_options import RunOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +228,6 @@ __all__ = [
     "ArrayResult",
     "Comparison",
     "Execution",
-    "RunOptions",
     "execute_code",
     "ordered",
     "segment_of",

@@ -19,7 +19,7 @@ from wavecast.integrations.hip_host.running import ProgramExit, ProgramRun
 from wavecast.isa import elf
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.execution import RunOptions
+    from wavecast.pipeline.run_options import RunOptions
 
 DEFAULT_TARGET: Final = "gfx942"
 _MAIN: Final = re.compile(rb"\bmain\s*\(")

@@ -1,0 +1,25 @@
+"""How `wavecast run` executes launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wavecast.emulate.check.collected import Reports
+    from wavecast.emulate.trace.mode import TraceMode
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How launches are executed, of scripts and of code alike. `arch` is "" when nobody said; the
+    others are those of `wavecast.device` and `wavecast.load`."""
+
+    arch: str = ""
+    threads: int | None = None
+    max_instructions: int | None = None
+    trace: TraceMode | None = None
+    check: Reports | None = None
+
+
+__all__ = ["RunOptions"]
