@@ -1,7 +1,7 @@
 """Python processes that have PyTorch, Triton and what captures need imported, forked from one that
 imported them once.
 
-Importing these takes seconds of every process that a test starts. `run_module` is `python -m`, and
+Importing these takes seconds of every process that a test starts. `run_python` is `python`, and
 with `captures` (tests/conftest.py) scripts are captured in such forks. A test of what a process
 does before it imports anything starts its own.
 """
@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 _SERVER = """
-import gc, json, os, runpy, signal, socket, sys, traceback
+import atexit, gc, json, os, runpy, signal, socket, sys, traceback
 from importlib import import_module
 
 channel = socket.socket(fileno={channel})
@@ -35,6 +35,20 @@ import torch, triton
 import wavecast.integrations.triton.hooks, wavecast.integrations.triton.worker
 gc.freeze()
 gc.enable()
+
+def run(first, *arguments):  # what `python` does with these arguments
+    if first not in ("-m", "-c"):
+        sys.argv = [first, *arguments]
+        sys.path.insert(0, os.path.dirname(os.path.abspath(first)))
+        runpy.run_path(first, run_name="__main__")
+        return
+    sys.path.insert(0, os.getcwd())
+    if first == "-m":
+        sys.argv = list(arguments)
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = [first, *arguments[1:]]
+        exec(compile(arguments[0], "<string>", "exec"), sys.modules["__main__"].__dict__)
 
 def work(job, streams):
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -54,18 +68,19 @@ def work(job, streams):
             import_module(job["capture"][0]).main(job["capture"][1])
         else:
             from wavecast.integrations.triton import capture_process
-            capture_process.prepare()
-            os.environ.clear()
-            os.environ.update(job["environment"])
-            sys.argv = job["command"]
-            sys.path.insert(0, job["folder"])
-            runpy.run_module(job["command"][0], run_name="__main__", alter_sys=True)
+            capture_process.prepare()  # without GPUs from here on
+            os.environ.update({**job["environment"], **{hidden}})
+            run(*job["command"])
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if error.code is not None and not isinstance(error.code, int):
+            print(error.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
         code = 1
-    for stream in (sys.stdout, sys.stderr):
+    atexit._run_exitfuncs()
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
         if stream is not None and not stream.closed:
             stream.flush()
     os._exit(code)
@@ -98,7 +113,7 @@ while True:
     for stream in streams:
         os.close(stream)
 """
-_NO_PYTHON = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+_NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
 """What the product sets for a process that captures."""
 
 
@@ -108,8 +123,9 @@ class _Server:
     def __init__(self) -> None:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._codes: dict[int, int] = {}
+        boot = _SERVER.replace("{channel}", str(theirs.fileno())).replace("{hidden}", repr(_NO_GPU))
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _SERVER.replace("{channel}", str(theirs.fileno()))],
+            [sys.executable, "-P", "-c", boot],
             stdin=subprocess.DEVNULL,
             stdout=2,
             pass_fds=[theirs.fileno()],
@@ -172,32 +188,47 @@ class _Capture:
             os.kill(self._child, signal.SIGTERM)
 
 
-def run_module(
-    *command: str, folder: Path, environment: Mapping[str, str] | None = None
-) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of `python -m` with these arguments in a
-    folder. Scripts that it captures run in forks of it."""
+def run_python(
+    *command: object,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    stdin: str = "",
+) -> subprocess.CompletedProcess[str]:
+    """How `python` with these arguments ended, in a folder (this one). Scripts that it captures run
+    in forks of it."""
     with (
-        open(os.devnull, "rb") as nothing,
+        tempfile.TemporaryFile() as given,
         tempfile.TemporaryFile() as out,
         tempfile.TemporaryFile() as err,
     ):
+        given.write(stdin.encode())
+        given.seek(0)
+        words = [str(word) for word in command]
         job = {
-            "command": command,
+            "command": words,
             "environment": dict(os.environ if environment is None else environment),
-            "folder": str(folder),
+            "folder": str(folder or Path.cwd()),
         }
         server = _server(os.getpid())
-        child = server.start(job, [file.fileno() for file in (nothing, out, err)])
+        child = server.start(job, [file.fileno() for file in (given, out, err)])
         code = server.poll(child, None)
         assert code is not None
         out.seek(0)
         err.seek(0)
-        return code, out.read().decode(), err.read().decode()
+        return subprocess.CompletedProcess(words, code, out.read().decode(), err.read().decode())
+
+
+def run_module(
+    *command: str, folder: Path, environment: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of `python -m` with these arguments in a
+    folder."""
+    done = run_python("-m", *command, folder=folder, environment=environment)
+    return done.returncode, done.stdout, done.stderr
 
 
 def _start_capture(worker: str, folder: Path) -> _Capture:
-    environment = {**os.environ, **_NO_PYTHON}
+    environment = {**os.environ, **_NO_GPU}
     environment.pop("TRITON_INTERPRET", None)
     job = {
         "capture": (worker, str(folder)),
@@ -220,4 +251,4 @@ def captures() -> Iterator[Callable[..., object]]:
         yield before
 
 
-__all__ = ["captures", "run_module"]
+__all__ = ["captures", "run_module", "run_python"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_main import call
+from tests.warm_python import run_python
 from wavecast import files, limits
 from wavecast.compile import toolchain
 from wavecast.errors import MissingTool
@@ -202,12 +203,7 @@ def test_a_script_that_crashes(name: str) -> None:
     text, code = CRASHES[name]
     Path("crash.py").write_text(text)
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
-    done = subprocess.run(
-        [sys.executable, "-m", "wavecast", "run", "crash.py"],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
+    done = run_python("-m", "wavecast", "run", "crash.py", environment=environment)
     assert (done.returncode, done.stdout) == (code, "before\nunfinished")
     line = text[: text.rindex("\n")].count("\n") + 1
     signal = {"abort": "SIGABRT", "fault": "SIGSEGV"}[name]
@@ -218,9 +214,7 @@ def test_a_script_that_crashes(name: str) -> None:
 def test_a_model_whose_script_crashes() -> None:
     pytest.importorskip("torch", reason="needs PyTorch")
     Path("crash.py").write_text("import os\nos.abort()\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "wavecast", "model", "crash.py:make"], capture_output=True, text=True
-    )
+    done = run_python("-m", "wavecast", "model", "crash.py:make")
     said = "wavecast: crash.py ended by SIGABRT (crash.py:2)\n"
     assert (done.returncode, done.stdout, done.stderr) == (134, "", said)
 
@@ -230,9 +224,7 @@ def test_a_model_whose_script_crashes() -> None:
 def test_a_script_without_output(text: str) -> None:
     pytest.importorskip("triton", reason="needs Triton")
     Path("closed.py").write_text(f"import sys\n{text}\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "wavecast", "run", "closed.py"], capture_output=True, text=True
-    )
+    done = run_python("-m", "wavecast", "run", "closed.py")
     said = "wavecast: the script launched no Triton kernel\n"
     assert (done.returncode, done.stderr) == (0, said)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import until
+from tests.warm_python import run_python
 from wavecast.cli.commands import COMMANDS
 from wavecast.cli.main import run
 
@@ -122,12 +123,7 @@ def test_bad_files_are_one_line_and_exit_code_2(
 
 
 def test_debug_shows_the_traceback() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "wavecast", "explain", "nowhere.py", "--debug"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", "wavecast", "explain", "nowhere.py", "--debug")
     assert done.returncode != 0
     assert "Traceback" in done.stderr
 

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
+from tests.warm_python import run_python  # noqa: E402
 from wavecast.cli import ops  # noqa: E402
 from wavecast.cli.main import run  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
@@ -57,7 +58,7 @@ def test_bad_use_is_one_line_and_exit_code_2(
 
 def test_the_library_is_an_attribute_of_the_package() -> None:
     text = "import wavecast; assert wavecast.ops.silu.__doc__; assert wavecast.testing.do_bench"
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    done = run_python("-c", text)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.cli.test_main import call
 from tests.documents.support import validated
+from tests.warm_python import run_python
 
 PLANTED = Path(__file__).parents[1] / "emulate/check/planted.hip"
 ARGUMENTS = ("--grid", "1", "--block", "256", "--arg", "out=f32[256]:zeros")
@@ -133,10 +132,9 @@ def test_memory_a_script_never_wrote(tmp_path):
     pytest.importorskip("triton")
     path = tmp_path / "copy.py"
     path.write_text(SCRIPT)
-    command = [sys.executable, "-m", "wavecast", "run", str(path), "--check"]
     # Triton's cache keeps the paths of the first file with this text
     environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path / "cache")}
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    ended = run_python("-m", "wavecast", "run", path, "--check", environment=environment)
     assert ended.returncode == 1
     assert "error[uninitialised-global]" in ended.stderr
     assert "memory never written at x[600]" in ended.stderr
@@ -148,9 +146,8 @@ def test_a_script_without_launches_was_not_checked(tmp_path):
     pytest.importorskip("triton")
     path = tmp_path / "nothing.py"
     path.write_text("print(1)")
-    command = [sys.executable, "-m", "wavecast", "run", str(path)]
     for options, code in (((), 0), (("--check",), 3)):
-        ended = subprocess.run([*command, *options], capture_output=True, text=True, timeout=300)
+        ended = run_python("-m", "wavecast", "run", path, *options)
         assert ended.returncode == code
         assert "launched no Triton kernel" in ended.stderr
         assert "nothing found" not in ended.stderr

@@ -18,6 +18,7 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
+from tests.warm_python import run_python  # noqa: E402
 from wavecast.errors import InputError, NothingAnalysed, UsageError  # noqa: E402
 from wavecast.model.intervals import table  # noqa: E402
 from wavecast.pipeline import select  # noqa: E402
@@ -160,13 +161,11 @@ scale(torch.ones({N}, device="cuda"))
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert [r.configuration.settings["BLOCK"] for _, r in read(journal)] == [64]
-    again = subprocess.run(_command(*options), cwd=ROOT, capture_output=True, text=True)
+    again = run_python("-m", "wavecast", "tune", *options, folder=ROOT)
     assert again.returncode == 2
     assert "continue it with --resume" in again.stderr
     count.unlink()
-    done = subprocess.run(
-        _command(*options, "--resume", "--", tmp_path), cwd=ROOT, capture_output=True, text=True
-    )
+    done = run_python("-m", "wavecast", "tune", *options, "--resume", "--", tmp_path, folder=ROOT)
     assert done.returncode == 0, done.stderr
     assert "64" not in count.read_text().split()[:1]
     assert not journal.exists()
