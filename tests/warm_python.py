@@ -59,6 +59,8 @@ def work(job, streams):
     os.chdir(job["folder"])
     os.environ.clear()
     os.environ.update(job["environment"])
+    named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:0] = [path for path in named if path not in sys.path]
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, "r" if not number else "w", closefd=False) for number in range(3)
     )
