@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import math
 import os
 import resource
@@ -314,7 +315,14 @@ def started(jobs: int, *, script: bool = True) -> ProcessPoolExecutor:
                 super()._spawn_process()  # type: ignore[misc]
 
     context = get_context("spawn")
-    return _StartedPool(jobs, context, initializer=become_child, initargs=(os.getpid(),))
+    given = os.getpid(), gc.get_threshold()
+    return _StartedPool(jobs, context, initializer=_become_started, initargs=given)
+
+
+def _become_started(parent: int, thresholds: tuple[int, int, int]) -> None:
+    """The policy, and the parent's collector: imports of PyTorch make it run hundreds of times."""
+    become_child(parent)
+    gc.set_threshold(*thresholds)
 
 
 def wait(child: int) -> Ended | None:
