@@ -25,6 +25,8 @@ from typing import Any
 
 import pytest
 
+from wavecast import processes
+
 _SERVER = """
 import atexit, gc, json, os, runpy, signal, socket, sys, traceback
 from importlib import import_module
@@ -37,12 +39,15 @@ gc.freeze()
 gc.enable()
 
 def run(first, *arguments):  # what `python` does with these arguments
+    if first == "-P":
+        first, *arguments = arguments
+    elif first in ("-m", "-c"):
+        sys.path.insert(0, os.getcwd())
     if first not in ("-m", "-c"):
         sys.argv = [first, *arguments]
         sys.path.insert(0, os.path.dirname(os.path.abspath(first)))
         runpy.run_path(first, run_name="__main__")
         return
-    sys.path.insert(0, os.getcwd())
     if first == "-m":
         sys.argv = list(arguments)
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
@@ -220,6 +225,13 @@ def run_python(
         return subprocess.CompletedProcess(words, code, out.read().decode(), err.read().decode())
 
 
+def finished(command: Sequence[str], limits: object) -> processes.Finished:
+    """`wavecast.processes.run` of a Python of this environment, in a fork and without limits."""
+    del limits
+    done = run_python(*command[1:])
+    return processes.Finished(done.returncode, done.stdout.encode(), done.stderr)
+
+
 def run_module(
     *command: str, folder: Path, environment: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
@@ -253,4 +265,4 @@ def captures() -> Iterator[Callable[..., object]]:
         yield before
 
 
-__all__ = ["captures", "run_module", "run_python"]
+__all__ = ["captures", "finished", "run_module", "run_python"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.bench.diff.test_checkout import git
 from tests.cli.test_main import call
 from tests.documents.support import validated
-from wavecast.bench.diff import environments, releases
+from tests.warm_python import run_python
+from wavecast.bench.diff import capturing, environments, releases
 from wavecast.errors import CompileError
 
 SAXPY = (Path(__file__).parents[2] / "tests/compile/data/saxpy.gfx942.s").read_text()
@@ -135,6 +137,14 @@ def test_a_script_at_a_commit_and_as_it_is(
     capsys, monkeypatch: pytest.MonkeyPatch, repository: Path
 ) -> None:
     pytest.importorskip("triton")
+
+    def forked(command, *, env, **_) -> subprocess.CompletedProcess[bytes]:
+        done = run_python(*command[1:], environment=env)
+        out, err = done.stdout.encode(), done.stderr.encode()
+        return subprocess.CompletedProcess(command, done.returncode, out, err)
+
+    streams = {name: getattr(subprocess, name) for name in ("DEVNULL", "PIPE")}
+    monkeypatch.setattr(capturing, "subprocess", SimpleNamespace(run=forked, **streams))
     monkeypatch.syspath_prepend(repository / "lib")
     monkeypatch.setenv("PYTHONPATH", str(repository / "lib"))
     script = repository / "script.py"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
+from tests.warm_python import finished
 from wavecast.cli.learn import command
 from wavecast.errors import InputError, UnknownName
 from wavecast.learn.chapter import Chapter, chapter, chapters
@@ -49,8 +51,9 @@ def test_the_solution_reaches_all_goals_and_the_start_is_only_right(one: Chapter
 
 
 @pytest.mark.torch
-def test_a_wrong_kernel_is_named(tmp_path: Path) -> None:
+def test_a_wrong_kernel_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
+    monkeypatch.setattr(verbs, "processes", SimpleNamespace(run=finished))
     one = chapter("coalescing")
     path = one.begin(tmp_path / "work")
     path.write_text(path.read_text().replace("values, mask=mask)", "values + 1, mask=mask)"))

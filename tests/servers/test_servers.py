@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.warm_python import finished
 from wavecast.errors import UsageError
-from wavecast.servers import tools
+from wavecast.servers import tools, verbs
 
 SCRIPT = """\
 import torch
@@ -43,11 +45,15 @@ def script(tmp_path: Path) -> Path:
 
 
 @pytest.mark.torch
-def test_an_agent_gets_figures_and_findings(script: Path) -> None:
+def test_an_agent_gets_figures_and_findings(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("mcp")
     from mcp import Client
 
     from wavecast.servers import mcp
+
+    monkeypatch.setattr(verbs, "processes", SimpleNamespace(run=finished))
 
     async def talk() -> None:
         async with Client(mcp.server()) as client:
@@ -90,7 +96,7 @@ def test_findings_of_a_file_go_with_its_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pygls")
-    from wavecast.servers import lsp, verbs
+    from wavecast.servers import lsp
 
     server = lsp.server("gfx942")
     published: list[int] = []

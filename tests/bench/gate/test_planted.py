@@ -38,7 +38,7 @@ def test_spills(guarded: Project) -> None:
     settings = guarded.root / "pyproject.toml"  # what spills this much is slow to watch
     settings.write_text(settings.read_text().replace("= true", "= false"))
     assert guarded.gate("--update") == 0
-    guarded.edit(("BLOCK=1024, num_warps=4", "BLOCK=8192, num_warps=1, waves_per_eu=8"))
+    guarded.edit(("BLOCK=1024, num_warps=4", "BLOCK=4096, num_warps=1, waves_per_eu=8"))
     broken = guarded.broken()
     assert broken["spills"]["before"] == broken["spills"]["limit"] == 0
     assert broken["spills"]["after"] > 0
