@@ -67,10 +67,10 @@ def test_arrays_found_through_numbers_are_many() -> None:
     """Half a gigabyte in small tensors, of which the first workgroups touch a few: what those few
     are asked for times all workgroups would fit the memory-side cache."""
     tensors = [torch.zeros(1 << 20) for _ in range(64)]
-    blocks = [tensor[part << 13 :] for part in range(128) for tensor in tensors]
+    blocks = [tensor[part << 12 :] for part in range(256) for tensor in tensors]
     addresses = torch.tensor([block.data_ptr() for block in blocks])
     with capture("mi300x", sample=True) as launches:
-        add_one_kernel[(len(blocks),)](addresses, BLOCK=1 << 13)
+        add_one_kernel[(len(blocks),)](addresses, BLOCK=1 << 12)
     (launch,) = launches
     profile = launches.profiles.of(launch, arch.load("mi300x"))
     assert profile is not None

@@ -45,9 +45,7 @@ def script(tmp_path: Path) -> Path:
 
 
 @pytest.mark.torch
-def test_an_agent_gets_figures_and_findings(
-    script: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_gets_figures_and_findings(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mcp")
     from mcp import Client
 

@@ -14,7 +14,6 @@ from wavecast import arch
 from wavecast.kernels import registry
 from wavecast.tune.library import trial
 
-
 OPERATORS = ("attention_varlen", "moe_experts", "silu_mul")
 
 
