@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 __global__ void forces(const float4 *bodies, float4 *out, int n)
 {
@@ -27,19 +26,20 @@ int main(int argc, char **argv)
 {
     int n = argc > 1 ? atoi(argv[1]) : 256;
     int steps = argc > 2 ? atoi(argv[2]) : 1;
-    std::vector<float4> bodies(n), result(n);
+    float4 *bodies = (float4 *)malloc(n * sizeof(float4));
+    float4 *result = (float4 *)malloc(n * sizeof(float4));
     for (int i = 0; i < n; i++)
         bodies[i] = {float(i % 16), float(i / 16 % 16), float(i / 256), 1};
     float4 *x, *y;
     if (hipMalloc(&x, n * sizeof(float4)) || hipMalloc(&y, n * sizeof(float4)))
         return 1;
-    hipMemcpy(x, bodies.data(), n * sizeof(float4), hipMemcpyHostToDevice);
+    hipMemcpy(x, bodies, n * sizeof(float4), hipMemcpyHostToDevice);
     for (int step = 0; step < steps; step++)
         forces<<<(n + 63) / 64, 64>>>(x, y, n);
-    hipMemcpy(result.data(), y, n * sizeof(float4), hipMemcpyDeviceToHost);
+    hipMemcpy(result, y, n * sizeof(float4), hipMemcpyDeviceToHost);
     double total = 0;
-    for (const float4 &f : result)
-        total += f.x + f.y + f.z;
+    for (int i = 0; i < n; i++)
+        total += result[i].x + result[i].y + result[i].z;
     printf("%d bodies, sum of forces %.3f\n", n, total);
     return total > 1 || total < -1;
 }

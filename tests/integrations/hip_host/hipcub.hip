@@ -120,7 +120,7 @@ static void segments() {
     for (int i = 0; i < count; ++i) {
         auto first = h.begin() + ends[i], end = h.begin() + ends[i + 1];
         expect(sums.host()[i] == std::accumulate(first, end, 0), "segment's Sum", i);
-        std::sort(first, end);
+        std::stable_sort(first, end);
     }
     expect(out.host() == h, "segments' SortKeys", h.size());
 }
@@ -202,7 +202,7 @@ static void blocks() {
         before += h[i * ITEMS];
     }
     expect(found.largest == largest, "block's Reduce", THREADS - 30);
-    std::sort(h.begin(), h.end());
+    std::stable_sort(h.begin(), h.end());
     expect(sorted.host() == h, "block's Sort", h.size());
 }
 

@@ -9,13 +9,16 @@ import pytest
 
 from wavecast.cli.main import run as run_command
 from wavecast.compile import hip, hip_program
-from wavecast.compile.toolchain import find
-from wavecast.errors import MissingTool
+from wavecast.compile.toolchain import Toolchain, find
+from wavecast.errors import CompileError, MissingTool
 from wavecast.integrations.hip_host.library import runtime_folder
 from wavecast.pipeline import hip_programs
+from wavecast.processes import Finished
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).parent / "features.hip"
+SMALL = ("-fno-exceptions", "-include", str(SOURCE.with_name("small.h")))
+"""Flags of programs that the C++ library, which Zig takes most of a minute to build, is not for."""
 CUDA = Path(__file__).parents[2] / "compile" / "data" / "warps.cu"
 
 
@@ -73,7 +76,7 @@ def test_libraries_do_what_loops_of_the_host_do(
     program: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str, by_host: str
 ) -> None:
     made = tmp_path / name
-    hip_programs.build(SOURCE.with_name(f"{name}.hip"), "gfx942", made)
+    hip_programs.build(SOURCE.with_name(f"{name}.hip"), "gfx942", made, SMALL)
     code, out, err = ran(made, capfd, "")
     assert (code, out) == (0, "")
     said = re.fullmatch(r"wavecast: \d+ calls of (.*) were computed by the host\n", err)
@@ -83,8 +86,8 @@ def test_libraries_do_what_loops_of_the_host_do(
 @pytest.mark.parametrize(
     ("target", "flags"),
     [
-        ("gfx942", ("-DMFMA",)),
-        ("gfx1201", ()),
+        ("gfx942", ("-DMFMA", *SMALL)),
+        ("gfx1201", SMALL),
         pytest.param("gfx1100", (), marks=pytest.mark.thorough),
     ],
 )
@@ -97,11 +100,38 @@ def test_fragments_of_rocwmma_have_the_products_of_the_host(
     assert (code, out, err) == (0, "", "")
 
 
+def test_zig_builds_its_cxx_library_for_programs_that_need_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands: list[list[str]] = []
+    output = tmp_path / "program"
+    failing = ["cc"]
+
+    def run(command: list[str]) -> Finished:
+        commands.append([*map(str, command)])
+        if command[1] in failing:
+            return Finished(1, b"", f"ld: error: no symbol for {command[1]}")
+        output.touch()
+        return Finished(0, b"", "")
+
+    tools = Toolchain("ziglang", ("zig",), (), True, ())
+    monkeypatch.setattr(hip_program.toolchain, "find", lambda target: tools)
+    monkeypatch.setattr(hip_program.process, "run", run)
+    hip_program.link([tmp_path / "object.o"], output, tmp_path)
+    assert [command[1] for command in commands] == ["cc", "c++"]
+    failing.append("c++")
+    with pytest.raises(CompileError, match=r"no symbol for c\+\+"):
+        hip_program.link([tmp_path / "object.o"], output, tmp_path)
+    failing.clear()
+    hip_program.link([tmp_path / "object.o"], output, tmp_path)
+    assert [command[1] for command in commands[2:]] == ["cc", "c++", "cc"]
+
+
 def test_source_is_compiled_while_a_program_runs(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     made = tmp_path / "hiprtc"
-    hip_programs.build(SOURCE.with_name("hiprtc.hip"), "gfx942", made)
+    hip_programs.build(SOURCE.with_name("hiprtc.hip"), "gfx942", made, SMALL)
     code, out, err = ran(made, capfd, "")
     assert (code, err) == (0, "")
     assert out == "15 15 3\nHIPRTC_ERROR_COMPILATION, the log has the line\n"
@@ -140,7 +170,7 @@ def test_a_library_call_beyond_an_allocation_is_one_line(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     made = tmp_path / "libraries"
-    hip_programs.build(SOURCE.with_name("libraries.hip"), "gfx942", made)
+    hip_programs.build(SOURCE.with_name("libraries.hip"), "gfx942", made, SMALL)
     code, out, err = ran(made, capfd, "beyond")
     assert (code, out) == (2, "")
     assert re.fullmatch(

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <thrust/detail/functional.h>
+#include <thrust/detail/no_memory.h>
 #include <thrust/detail/policies.h>
 #include <wavecast/parallel/algorithms.h>
-#include <new>
 
 #define __WC_FN __host__ __device__ inline
 // The same without a policy: that of the iterators.
@@ -24,14 +24,14 @@ template <typename T, typename Call> T __wc_computed(Call call) {
     T *result = measure.take<T>(1);
     call(measure, result);
     char *memory = nullptr;
-    if (hipMalloc((void **)&memory, measure.used) != hipSuccess) throw std::bad_alloc();
+    if (hipMalloc((void **)&memory, measure.used) != hipSuccess) thrust::__wc_no_memory();
     __wcp::Workspace space(memory);
     result = space.take<T>(1);
     call(space, result);
     __wcp::raw_storage<T, 1> value;
     hipError_t status = hipMemcpy(&value, (void *)result, sizeof(T), hipMemcpyDeviceToHost);
     (void)hipFree(memory);
-    if (status != hipSuccess) throw std::bad_alloc();
+    if (status != hipSuccess) thrust::__wc_no_memory();
     return reinterpret_cast<T &>(value);
 }
 template <typename Call> void __wc_done(Call call) {

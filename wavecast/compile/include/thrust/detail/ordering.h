@@ -108,7 +108,7 @@ template <typename T> struct __wc_copied {
     T *data = nullptr;
     template <typename P, typename It> __wc_copied(const P &policy, It first, ptrdiff_t count) {
         if (hipMalloc((void **)&data, (count ? count : 1) * sizeof(T)) != hipSuccess)
-            throw std::bad_alloc();
+            thrust::__wc_no_memory();
         thrust::copy(policy, first, first + count, data);
     }
     ~__wc_copied() { (void)hipFree((void *)data); }

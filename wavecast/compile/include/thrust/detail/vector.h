@@ -3,10 +3,10 @@
 #pragma once
 
 #include <thrust/detail/iterators.h>
+#include <thrust/detail/no_memory.h>
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
-#include <new>
 #include <vector>
 
 namespace thrust {
@@ -128,7 +128,7 @@ template <typename T, typename Allocator = device_allocator<T>> class device_vec
    private:
     void grow(size_t n, bool keep) {
         T *larger = nullptr;
-        if (hipMalloc((void **)&larger, n * sizeof(T)) != hipSuccess) throw std::bad_alloc();
+        if (hipMalloc((void **)&larger, n * sizeof(T)) != hipSuccess) thrust::__wc_no_memory();
         if (keep) std::uninitialized_copy(memory, memory + count, larger);
         (void)hipFree(memory);
         memory = larger;
@@ -169,7 +169,7 @@ bool operator==(const device_vector<T, A> &a, const std::vector<T, B> &b) {
 
 template <typename T> device_ptr<T> device_malloc(size_t n) {
     T *memory = nullptr;
-    if (hipMalloc((void **)&memory, n * sizeof(T)) != hipSuccess) throw std::bad_alloc();
+    if (hipMalloc((void **)&memory, n * sizeof(T)) != hipSuccess) thrust::__wc_no_memory();
     return device_ptr<T>(memory);
 }
 template <typename T> void device_free(device_ptr<T> pointer) { (void)hipFree((void *)pointer.raw); }
