@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from wavecast.integrations.devices import DeviceFacts
+
+# Inductor compiles a program for each vector extension of the CPU, to see which it may use
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")
 
 GFX942 = DeviceFacts(
     "gfx942", "amd", "AMD Instinct MI300X", 304, 64, 65536, 2048, 4, 512, 512, 192 << 30, 32 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch.distributed.tensor import (  # noqa: E402
     init_device_mesh,
 )
 
+from tests.warm_python import run_module  # noqa: E402
 from wavecast import ops  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -104,7 +106,9 @@ def _rank(rank: int, file: str) -> None:
 
 
 def test_two_ranks_compute_what_one_does(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(_rank, args=(str(tmp_path / "store"),), nprocs=RANKS)
+    store, root = str(tmp_path / "store"), Path(__file__).resolve().parents[2]
+    code, _, errors = run_module(__name__, store, folder=root)
+    assert code == 0, errors
 
 
 def test_checkpointed_blocks_have_the_same_gradients() -> None:
@@ -123,3 +127,9 @@ def test_checkpointed_blocks_have_the_same_gradients() -> None:
         found.append(weight.grad.clone())
         weight.grad = None
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
+if __name__ == "__main__":  # in a process that has no threads yet
+    torch.multiprocessing.start_processes(
+        _rank, args=(sys.argv[1],), nprocs=RANKS, start_method="fork"
+    )

@@ -62,10 +62,18 @@ def test_what_spills_is_passed_over_on_every_vendor(target: str) -> None:
     assert (found.configuration.settings["BLOCK"], found.spills) == (256, 0)
 
 
-def test_the_least_spills_are_taken_with_a_warning_where_all_spill() -> None:
+@pytest.mark.parametrize(
+    ("target", "most", "least"),
+    thorough_beyond(
+        [("gfx1100", 16384, 8192)], [("gfx1100", 16384, 8192), ("sm_90", 32768, 16384)]
+    ),
+)
+def test_the_least_spills_are_taken_with_a_warning_where_all_spill(
+    target: str, most: int, least: int
+) -> None:
     with pytest.warns(UserWarning, match=r"spills \d+ registers in every configuration"):
-        found = decided("sm_90", 32768, 16384)
-    assert found.configuration.settings["BLOCK"] == 16384
+        found = decided(target, most, least)
+    assert found.configuration.settings["BLOCK"] == least
     assert found.spills > 0
 
 

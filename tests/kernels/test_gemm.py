@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from tests.targets import thorough_beyond  # noqa: E402
 from wavecast.integrations.torch.verify import difference, verify  # noqa: E402
 from wavecast.integrations.triton import device  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
@@ -30,12 +31,12 @@ def cut(**changed: int) -> Configuration:
     ("changed", "target"),
     [
         ({"SPLIT_K": 4}, "gfx942"),
-        ({"SPLIT_K": 8}, "gfx1100"),
+        pytest.param({"SPLIT_K": 8}, "gfx1100", marks=pytest.mark.thorough),
         ({"PROGRAMS": 4}, "gfx942"),
         ({"PROGRAMS": 7}, "gfx1201"),
         ({"PROGRAMS": 5}, "gfx90a"),
         ({"PROGRAMS": 64}, "gfx950"),
-        ({"PROGRAMS": 40}, "gfx942"),
+        pytest.param({"PROGRAMS": 40}, "gfx942", marks=pytest.mark.thorough),
     ],
 )
 def test_every_way_to_cut_the_work(changed: dict[str, int], target: str) -> None:
@@ -52,15 +53,20 @@ def test_every_way_to_cut_the_work(changed: dict[str, int], target: str) -> None
     )
 
 
-@pytest.mark.parametrize("target", ["gfx942", "gfx950", "gfx1201"])
+TILES = [
+    ({"BLOCK_N": 48}, "NT"),
+    ({"BLOCK_N": 112}, "NN"),
+    ({"BLOCK_N": 48, "SPLIT_K": 2}, "NN"),
+    ({"BLOCK_N": 48, "BLOCK_K": 16}, "TN"),
+]
+
+
 @pytest.mark.parametrize(
-    ("changed", "layout"),
-    [
-        ({"BLOCK_N": 48}, "NT"),
-        ({"BLOCK_N": 112}, "NN"),
-        ({"BLOCK_N": 48, "SPLIT_K": 2}, "NN"),
-        ({"BLOCK_N": 48, "BLOCK_K": 16}, "TN"),
-    ],
+    ("changed", "layout", "target"),
+    thorough_beyond(
+        [*((*tile, "gfx942") for tile in TILES), (*TILES[0], "gfx1201")],
+        [(*tile, target) for target in ("gfx942", "gfx950", "gfx1201") for tile in TILES],
+    ),
 )
 def test_tiles_of_several_sums(changed: dict[str, int], layout: str, target: str) -> None:
     """Columns that are no power of two, and one of them at the end that is not whole."""
@@ -126,8 +132,17 @@ def test_large_results_saturate() -> None:
     assert torch.equal(got.float(), torch.full((4, 16), 448.0))
 
 
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx1100", "gfx1201"])
-@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz])
+KINDS = [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz]
+
+
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    thorough_beyond(
+        [*((kind, "gfx942") for kind in KINDS), *((kind, "gfx1100") for kind in KINDS[:2]),
+         (KINDS[0], "gfx1201"), (KINDS[2], "gfx90a")],
+        [(kind, target) for target in ("gfx90a", "gfx942", "gfx1100", "gfx1201") for kind in KINDS],
+    ),
+)  # fmt: skip
 def test_every_code_of_8_bits_counts(kind: torch.dtype, target: str) -> None:
     """NaN, infinities, negative zero and denormals, also where they are converted by arithmetic."""
     codes = torch.arange(256, dtype=torch.uint8).view(kind)[:, None]

@@ -14,6 +14,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from tests.targets import swept, thorough_beyond  # noqa: E402
 from wavecast import arch  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
@@ -93,7 +94,7 @@ def code(operator: Operator, **sizes: Any) -> tuple[str, choice.Decision, int]:
     return launch.code.stages["ptx"], decision, launch.code.dynamic_lds
 
 
-@pytest.mark.parametrize("layout", ["NT", "NN", "TN", "TT"])
+@pytest.mark.parametrize("layout", thorough_beyond(["NT", "TN"], ["NT", "NN", "TN", "TT"]))
 def test_tiles_of_16_bits_go_from_descriptors_to_tensor_cores(layout: str) -> None:
     ptx, decision, shared = code(matmul.MATMUL, **SIZES, layout=layout, residual=True)
     assert "cp.async.bulk.tensor.3d" in ptx
@@ -125,7 +126,7 @@ def test_which_products_use_descriptors(operator: Operator, sizes: dict, loads: 
     assert decision.spills == 0
 
 
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("target", swept(["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"]))
 def test_there_are_no_descriptors_on_amd(target: str) -> None:
     launch, decision = compiled(matmul.MATMUL, SIZES, target)
     assert decision.configuration.settings["TMA"] == 0
