@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
+from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
@@ -143,7 +144,10 @@ def test_variants_have_configurations(target: str, dtype: str) -> None:
     assert specs.FORWARD.ranked(call.problem(), arch.load(target))
 
 
-@pytest.mark.parametrize(("pack", "ahead"), [(1, False), (4, False), (4, True)])
+@pytest.mark.parametrize(
+    ("pack", "ahead"),
+    thorough_beyond([(4, False), (4, True)], [(1, False), (4, False), (4, True)]),
+)
 def test_heads_that_share_keys_in_one_block(pack: int, ahead: bool) -> None:
     """Every query sees its own window, and every head its own sink and slope."""
     given = _given(q=torch.randn(1, 37, 4, 16), k=torch.randn(1, 45, 1, 16))
@@ -260,7 +264,7 @@ def test_a_nan_stays_in_its_row_and_column(dtype: Any) -> None:
     assert torch.equal(lse.isnan(), wrong[..., 0].transpose(1, 2))
 
 
-@pytest.mark.parametrize("left", [-1, 1])
+@pytest.mark.parametrize("left", thorough_beyond([1], [-1, 1]))
 def test_a_sink_of_minus_infinity_is_none(left: int) -> None:
     """Also for queries that see nothing, and in the gradient."""
     q, k, v = (torch.randn(1, tokens, 2, 8, requires_grad=True) for tokens in (5, 3, 3))
@@ -277,12 +281,19 @@ def test_a_sink_of_minus_infinity_is_none(left: int) -> None:
         torch.testing.assert_close(got, right)
 
 
-@pytest.mark.parametrize(("target", "rest"), [("gfx942", {"kpack": 2}), ("gfx950", {})])
+WINDOWS = [(70, 70, 40, 0), (37, 90, 5, 3), (40, 20, 100, -1)]
+AHEAD = [("gfx942", {"kpack": 2}), ("gfx950", {})]
+
+
 @pytest.mark.parametrize(
-    ("queries", "keys", "left", "right"), [(70, 70, 40, 0), (37, 90, 5, 3), (40, 20, 100, -1)]
+    ("queries", "keys", "left", "right", "target", "rest"),
+    thorough_beyond(
+        [*((*window, *AHEAD[0]) for window in WINDOWS), (*WINDOWS[1], *AHEAD[1])],
+        [(*window, *ahead) for window in WINDOWS for ahead in AHEAD],
+    ),
 )
 def test_windows_with_tiles_a_step_ahead(
-    target: str, rest: dict[str, int], queries: int, keys: int, left: int, right: int
+    queries: int, keys: int, left: int, right: int, target: str, rest: dict[str, int]
 ) -> None:
     """As judged shapes have them: heads that share keys in a block, an edge on each side or none in
     full view, fewer keys than the window holds."""

@@ -3,6 +3,7 @@ parts."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
+from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
@@ -189,8 +191,13 @@ def test_transposed_products_are_the_same_products() -> None:
     assert found[0].abs().mean() > 0.01
 
 
-@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950"])
-@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize(
+    ("aligned", "target"),
+    thorough_beyond(
+        [(True, "gfx942"), (False, "gfx942"), (True, "gfx950")],
+        itertools.product([True, False], ["gfx90a", "gfx942", "gfx950"]),
+    ),
+)
 def test_sums_are_scaled_where_weights_grow(target: str, aligned: bool) -> None:
     """Scores that rise from tile to tile, by more than sums wait for, in some heads; also in a
     cache whose tokens do not start where loads of 16 bytes do, which is another kernel's."""
