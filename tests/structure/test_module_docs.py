@@ -32,15 +32,19 @@ def named(text: str) -> Iterator[tuple[str, str]]:
 
 
 def exists(folder: str, token: str) -> bool:
-    """Whether a path is below the section's folder, the package, the emulator or the repository;
-    whether a name is that of a module, or is written in the code of the folder or of `arch`."""
+    """Whether a path is below the section's folder, the package or `calibration`, or from the
+    repository's root; whether a name is that of a module, or is written in the code of the folder
+    or of `arch`."""
     if _PATH.fullmatch(token):
-        bases = (ROOT / folder, ROOT, ROOT / "emulate", REPOSITORY)
-        return any(_found(base, token) for base in bases if base.is_dir())
+        bases = (ROOT / folder, ROOT, REPOSITORY / "calibration")
+        return (REPOSITORY / token).exists() or any(
+            _found(base, token) for base in bases if base.is_dir()
+        )
     words = _words(folder) | _words("arch")
     return token.partition(".")[0] in _modules() or set(token.split(".")) <= words
 
 
+@cache
 def _found(base: Path, token: str) -> bool:
     pattern = token.rstrip("/")
     return any(base.glob(pattern)) or any(base.glob(f"{pattern}.py")) or any(base.rglob(pattern))
