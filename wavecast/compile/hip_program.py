@@ -99,6 +99,7 @@ def link(
     when it starts. Raises CompileError with what the linker prints."""
     tools = toolchain.find(target)
     wanted = [flag for flag in flags if not tools.own_headers or flag not in _WITHOUT_FILES]
+    log, status = "", 0
     for linker, last in _linkers(tools):
         command = [
             *linker, *objects, *wanted, f"-L{library}", f"-l{LIBRARY}",
@@ -107,9 +108,10 @@ def link(
         done = process.run(command)
         if not done.status and output.is_file():
             return
-    lines = [line for line in done.log.strip().splitlines() if "error" in line]
-    what = lines[0] if lines else f"linking failed with status {done.status}"
-    raise CompileError(what, log=done.log)
+        log, status = done.log, done.status
+    lines = [line for line in log.strip().splitlines() if "error" in line]
+    what = lines[0] if lines else f"linking failed with status {status}"
+    raise CompileError(what, log=log)
 
 
 def shared_library(sources: Sequence[Path], output: Path, versions: Path) -> None:
