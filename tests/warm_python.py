@@ -156,6 +156,12 @@ class _Server:
             self._read(child)
         return self._codes[child]
 
+    def close(self) -> None:
+        """End it, which also makes its processor time count as that of a child."""
+        self._process.terminate()
+        self._process.wait()
+        self._channel.close()
+
     def _read(self, child: int | None) -> int | None:
         """Take one message: note the code of a child that ended, return the id of a new one."""
         data = self._channel.recv(1 << 16)
@@ -256,13 +262,17 @@ def _start_capture(worker: str, folder: Path) -> _Capture:
 
 @contextlib.contextmanager
 def captures() -> Iterator[Callable[..., object]]:
-    """Within, scripts are captured in forks; gives what captured them before, in new processes."""
+    """Within, scripts are captured in forks; gives what captured them before, in new processes. At
+    the end the process that forks ends."""
     from wavecast.integrations.triton import capture_process
 
     before = capture_process.start
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(capture_process, "start", _start_capture)
         yield before
+    if _server.cache_info().currsize:
+        _server(os.getpid()).close()
+        _server.cache_clear()
 
 
 __all__ = ["captures", "finished", "run_module", "run_python"]
