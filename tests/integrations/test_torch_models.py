@@ -173,13 +173,15 @@ def test_norms_that_are_another_thing_stay(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_compiled_operators_have_no_graph_breaks() -> None:
+    torch.manual_seed(1)
     weight = torch.rand(32)
 
     def program(x: torch.Tensor) -> torch.Tensor:
         return ops.silu_mul(ops.rms_norm(x, weight) @ torch.ones(32, 64)).sum()
 
     x = torch.randn(5, 32)
-    torch.testing.assert_close(torch.compile(program, fullgraph=True)(x), program(x))
+    compiled = torch.compile(program, fullgraph=True)(x)
+    torch.testing.assert_close(compiled, program(x), rtol=1e-5, atol=0.0)  # sums in another order
 
 
 transformers = pytest.importorskip("transformers", reason="needs transformers")
