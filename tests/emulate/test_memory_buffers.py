@@ -81,6 +81,30 @@ def test_buffer_stores_beyond_the_records_are_dropped(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("suffix", ["dword", "dwordx2"])
+def test_offsets_of_register_and_instruction_wrap_at_32_bits(target: str, suffix: str) -> None:
+    """The scalar offset is added to the wrapped sum, and lanes that stay negative read 0."""
+    lanes, rows = lanes_of(target), 2 if suffix == "dwordx2" else 1
+    data = np.arange(1, lanes * 2 + 65, dtype=np.uint32)
+    table = descriptor(data, 0x7FFFFFFE, flags=RAW.get(target, 0x27000))
+    last = 4 * (lanes - 5)
+    where = (-4 * np.arange(lanes)).astype(np.uint32)
+    out = np.zeros((rows, lanes), np.uint32)
+    register = "v4" if rows == 1 else "v[4:5]"
+    body = f"""
+{load4(target)}
+	s_mov_b32 s24, 32
+	global_load_dword v2, v1, s[10:11]
+	buffer_load_{suffix} {register}, v2, s[20:23], s24 offen offset:{last}
+{spill(4, rows, lanes=lanes)}"""
+    run(target, body, table, where, out, data)
+    first = last - 4 * np.arange(lanes)
+    for row in range(rows):
+        wanted = np.where(first >= 0, data[(first + 32) // 4 % len(data) + row], 0)
+        assert np.array_equal(out[row], wanted)
+
+
+@pytest.mark.parametrize("target", swept(TARGETS))
 def test_indexed_buffers(target: str) -> None:
     lanes = lanes_of(target)
     data = np.arange(1, 513, dtype=np.uint32)

@@ -4,8 +4,9 @@
           i64 offset, iL exec)
 
 `rows` are the data registers, `other` a second data operand, `result` where an atomic returns the
-old value, `address` the address registers. The result is 1 when an access failed; lane and address
-are then in the context.
+old value, `address` the address registers. In the mode `buffer` the low half of `offset` is that of
+the instruction and the high half the scalar one (`buffer_offset`). The result is 1 when an access
+failed; lane and address are then in the context.
 """
 
 from __future__ import annotations
@@ -75,6 +76,12 @@ class AccessTarget:
     offset: Any = _ZERO
     private: AccessTarget | None = None
     is_private: Any = None
+
+
+def buffer_offset(builder: ir.IRBuilder, inset: Any, amount: Any) -> Any:
+    """The offset argument of a buffer access: `inset` is added to the register's offset in 32 bits,
+    `amount` to that sum in 64 (both i64; docs/decisions/0024-buffer-offsets-wrap.md)."""
+    return builder.or_(inset, builder.shl(amount, I64(32)))
 
 
 def function_type(lanes: int) -> ir.FunctionType:
@@ -176,4 +183,4 @@ class Outlined:
         return element(self.builder, rows, self.builder.add(lane, I64(row * self.lanes)), I32)
 
 
-__all__ = ["AccessTarget", "MemoryAccess", "Outlined", "function_type"]
+__all__ = ["AccessTarget", "MemoryAccess", "Outlined", "buffer_offset", "function_type"]

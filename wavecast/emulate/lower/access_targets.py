@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower import buffers
-from wavecast.emulate.lower.access import AccessTarget
+from wavecast.emulate.lower.access import AccessTarget, buffer_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I32, I64, constant
@@ -108,7 +108,7 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     amount: Any = _ZERO
     if shift is not None:
         amount = builder.zext(scalar_operand(emitter, shift[0], shift[1], 32), I64)
-    offset = builder.add(inset, amount)
+    offset = buffer_offset(builder, inset, amount)
     address = address_row(emitter, decoded)
     scratch, is_private = None, None
     if buffers.may_be_scratch(emitter):
@@ -118,9 +118,10 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
         is_private = buffers.is_scratch(emitter, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:
-        address, limit, offset = buffers.indexed(
+        address, limit, amount = buffers.indexed(
             emitter, instruction, descriptor, address, inset, amount
         )
+        offset = buffer_offset(builder, _ZERO, amount)
     else:
         buffers.refuse(emitter, instruction, descriptor, is_private)
         if "offen" not in decoded.modifiers:

@@ -2,7 +2,8 @@
 
 Modes: `wide` is a 64-bit address per lane; `flat` the same, where LDS and scratch have their
 apertures (`state.SHARED_APERTURE`, `state.PRIVATE_APERTURE`); `narrow` a 32-bit offset per lane
-from `base`; `buffer` the same, out of bounds where offset + bytes exceeds `limit`; `local` an
+from `base`; `buffer` the same, out of bounds where offset + bytes exceeds `limit`, and where the
+sum of register and instruction offset has 32 bits; `local` an
 offset into LDS; `private` an offset into the lane's own block of scratch.
 """
 
@@ -124,7 +125,8 @@ class _Maker:
         elif self.mode == "narrow":
             base = builder.add(base, out.offset)
         self.base, self.limit = splat(builder, base, _STEP), splat(builder, limit, _STEP)
-        self.offset = splat(builder, out.offset, _STEP)
+        whole = builder.lshr(out.offset, I64(32)) if self.mode == "buffer" else out.offset
+        self.offset = splat(builder, whole, _STEP)
         self.short = splat(builder, builder.trunc(out.offset, I32), _STEP)
 
     def make(self, start: Any) -> tuple[Any, Any]:
@@ -140,10 +142,9 @@ class _Maker:
             value = builder.or_(builder.zext(low, wide), builder.shl(high, constant(32, 64, _STEP)))
             value = builder.add(value, self.offset)
             return (self._mapped(value, start) if self.mode == "flat" else value), None
+        inset = builder.zext(builder.add(low, self.short), wide)  # 32 bits, wraps around
         if self.mode == "buffer":
-            inset = builder.add(builder.zext(low, wide), self.offset)
-        else:  # LDS and scratch offsets are 32 bits and wrap around
-            inset = builder.zext(builder.add(low, self.short), wide)
+            inset = builder.add(inset, self.offset)
         end = builder.add(inset, constant(out.access.bytes, 64, _STEP))
         in_bounds = builder.icmp_unsigned("<=", end, self.limit)
         value = builder.add(inset, self.base)

@@ -147,7 +147,11 @@ def indexed(
     offset = splat(builder, inset, lanes)
     if "offen" in instruction.modifiers:
         second = builder.gep(address, [I64(lanes)], source_etype=I32)
-        offset = builder.add(offset, builder.zext(builder.load(second, align=4, typ=kind), wide))
+        short = builder.add(
+            splat(builder, builder.trunc(inset, I32), lanes),
+            builder.load(second, align=4, typ=kind),
+        )
+        offset = builder.zext(short, wide)
     bytewise, good = _in_range(emitter, instruction, found, swizzle.on, index, offset)
     if emitter.input.capabilities.buffer_offset_in_record:
         whole = builder.add(offset, splat(builder, amount, lanes))

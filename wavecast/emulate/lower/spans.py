@@ -20,18 +20,22 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, eleme
 @dataclass(frozen=True, slots=True)
 class Span:
     """`good` (i1): the case holds. Lane n then accesses `base` + its 32-bit offset + n * `step`
-    (i64, or None for 0). `contiguous` (i1): lane n is n elements after lane 0."""
+    (i64, or None for 0). `short` (i32 or None) is added to that offset in 32 bits. `contiguous`
+    (i1): lane n is n elements after lane 0."""
 
     out: Outlined
     good: Any
     base: Any
     step: Any
+    short: Any
     contiguous: Any
 
     def address(self, lane: Any) -> Any:
         """The address of a lane, as a pointer."""
         builder = self.out.builder
         offset = load(builder, element(builder, self.out.address, lane, I32), I32)
+        if self.short is not None:
+            offset = builder.add(offset, self.short)
         address = builder.add(self.base, builder.zext(offset, I64))
         if self.step is not None:
             address = builder.add(address, builder.mul(lane, self.step))
@@ -42,20 +46,23 @@ def span(out: Outlined) -> Span:
     """Emit the test of the common case."""
     builder, lanes, mode = out.builder, out.lanes, out.access.mode
     kind = ir.VectorType(I32, lanes)
-    row = builder.load(out.address, align=4, typ=kind)
+    row, whole, short = builder.load(out.address, align=4, typ=kind), out.offset, None
+    if mode == "buffer":
+        whole, short = builder.lshr(whole, I64(32)), builder.trunc(whole, I32)
+        row = builder.add(row, splat(builder, short, lanes))
     lowest, highest = (
         builder.zext(out.intrinsic(f"llvm.vector.reduce.{name}.v{lanes}i32", I32, row), I64)
         for name in ("umin", "umax")
     )
     good = builder.icmp_unsigned("==", out.exec, out.mask(-1))
     base, step = out.base, None
-    end = builder.add(builder.add(highest, out.offset), I64(out.access.bytes))
+    end = builder.add(builder.add(highest, whole), I64(out.access.bytes))
     if mode in ("local", "private"):
         first = state.LDS_BASE if mode == "local" else state.SCRATCH_BASE
         base, limit = (context_word(builder, out.context, word) for word in (first, first + 1))
         good = builder.and_(good, builder.icmp_unsigned("<=", end, limit))
         if mode == "private":  # offsets may be negative
-            start = builder.add(lowest, out.offset)
+            start = builder.add(lowest, whole)
             good = builder.and_(good, builder.icmp_unsigned("<=", start, limit))
             step = limit
     elif mode == "buffer":
@@ -66,12 +73,12 @@ def span(out: Outlined) -> Span:
         same = builder.icmp_unsigned("==", above, splat(builder, top, lanes))
         good = builder.and_(good, out.intrinsic(f"llvm.vector.reduce.and.v{lanes}i1", I1, same))
         base = builder.shl(builder.zext(top, I64), I64(32))
-    base = builder.add(base, out.offset)
+    base = builder.add(base, whole)
     if mode not in ("local", "private"):
         size = builder.add(builder.sub(highest, lowest), I64(out.access.bytes))
         first = builder.add(base, lowest)
         good = builder.and_(good, is_known(builder, out.context, first, size))
-    return Span(out, good, base, step, _contiguous(out, row, step))
+    return Span(out, good, base, step, short, _contiguous(out, row, step))
 
 
 def _contiguous(out: Outlined, row: Any, step: Any) -> Any:
