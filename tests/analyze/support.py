@@ -10,10 +10,10 @@ from wavecast.isa.program import KernelDescriptor, Program
 DEVICES = {"gfx942": "mi300x", "gfx950": "mi355x", "gfx1100": "rx7900xtx", "gfx1201": "rx9070xt"}
 
 
-def program(body: str, target: str = "gfx942") -> Program:
-    """The program of a kernel `k` with this body."""
+def program(body: str, target: str = "gfx942", file: str = "") -> Program:
+    """The program of a kernel `k` with this body; lines of `file` are its locations."""
     text = f"\t.text\n\t.type k,@function\nk:\n{body}\n\ts_endpgm\n.Lfunc_end0:\n"
-    return isa.parse(text, target).functions["k"]
+    return isa.parse(text, target, file, is_source=bool(file)).functions["k"]
 
 
 def descriptor(wave_size: int = 64, **changes: int) -> KernelDescriptor:

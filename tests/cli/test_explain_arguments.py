@@ -75,6 +75,16 @@ def test_arguments_need_a_grid_and_a_block(source: Path, capsys: Capture) -> Non
     assert "needs a grid and a block" in found["error"]
 
 
+def test_a_block_the_kernel_was_not_compiled_for_is_refused(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "bounds.hip"
+    path.write_text(SCALE.replace("void scale", "void __launch_bounds__(256) scale"))
+    explained(capsys, str(path), "--block", "256")
+    found = explained(capsys, str(path), "--block", "1024", code=2)
+    assert "1024 work-items (it was compiled for at most 256)" in found["error"]
+
+
 def test_a_script_makes_its_own(tmp_path: Path, capsys: Capture) -> None:
     script = tmp_path / "a.py"
     script.write_text("")

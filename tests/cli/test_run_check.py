@@ -50,6 +50,56 @@ def test_a_clean_kernel_says_so(capsys):
     assert (code, err) == (0, "check: nothing found\n")
 
 
+ASSEMBLY = """\
+	.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+	.text
+	.globl same_wave
+	.p2align 8
+	.type same_wave,@function
+same_wave:
+	s_load_dwordx2 s[2:3], s[0:1], 0x0
+	v_lshlrev_b32_e32 v1, 2, v0
+	ds_write_b32 v1, v0
+	ds_read_b32 v2, v1
+	v_and_b32_e32 v3, 1, v2
+	s_waitcnt lgkmcnt(0)
+	global_store_dword v1, v3, s[2:3]
+	s_endpgm
+.Lend:
+	.size same_wave, .Lend-same_wave
+	.rodata
+	.p2align 6
+	.amdhsa_kernel same_wave
+		.amdhsa_group_segment_fixed_size 256
+		.amdhsa_kernarg_size 8
+		.amdhsa_user_sgpr_kernarg_segment_ptr 1
+		.amdhsa_next_free_vgpr 4
+		.amdhsa_next_free_sgpr 8
+		.amdhsa_accum_offset 4
+	.end_amdhsa_kernel
+"""
+
+
+def test_assembly_is_its_own_source(capsys, tmp_path):
+    path = tmp_path / "same_wave.s"
+    path.write_text(ASSEMBLY)
+    launch = ("--grid", "1", "--block", "64", "--arg", "@0=f32[64]")
+    code, _, err = call(capsys, "run", str(path), *launch, "--check")
+    assert code == 1, err
+    assert "error[missing-wait] v_and_b32_e32 v3, 1, v2 reads v2 before" in err
+    assert f"{path}:11 in same_wave" in err
+    assert "11 │ v_and_b32_e32 v3, 1, v2" in err
+
+
+def test_a_run_that_cannot_start_says_nothing_of_checks(capsys, tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text("")
+    code, out, err = call(capsys, "run", str(path), "--arch", "gfx9999", "--check")
+    assert (code, out) == (2, "")
+    assert "unknown target 'gfx9999'" in err
+    assert "nothing found" not in err
+
+
 @pytest.mark.hip
 def test_an_error_is_shown_with_its_line_and_fails_the_run(capsys):
     code, _, err = run(capsys, "two_waves_one_place", "--check")

@@ -18,8 +18,8 @@ def _at(line: int) -> SourceLocation:
     return SourceLocation("k.hip", line, 1)
 
 
-def _race(index: int, *, after_read: bool = False, read: int = READ) -> Report:
-    here, there = (WRITE, read) if after_read else (read, WRITE)
+def _race(index: int, *, after_read: bool = False, read: int = READ, write: int = WRITE) -> Report:
+    here, there = (write, read) if after_read else (read, write)
     message = "overwrites what wave 0 read" if after_read else "reads what wave 0 wrote"
     return Report(
         Kind.LDS_RACE, "k", "gfx942", message, index, "ds_read_b32", _at(here), wave=1,
@@ -43,9 +43,14 @@ def test_one_missing_barrier_is_one_group_with_the_read_after_write_first() -> N
     assert group.more == "+5 with the same cause: 4 lds-race, 1 uninitialised-lds"
 
 
+def test_reads_at_several_lines_miss_the_same_barrier_behind_the_store() -> None:
+    (group,) = groups([*ONE_BARRIER, _race(9, read=READ + 1), _unwritten(9, READ + 1)])
+    assert group.first == ONE_BARRIER[1]
+
+
 def test_other_lines_kinds_and_kernels_stay_apart() -> None:
     other = Report(Kind.LANE_RACE, "k", "gfx942", "stores", 3, "ds_write_b32", _at(WRITE))
-    found = groups([*ONE_BARRIER, _race(9, read=20), other, _unwritten(11, 40)])
+    found = groups([*ONE_BARRIER, _race(9, read=20, write=14), other, _unwritten(11, 40)])
     assert [len(group.others) for group in found] == [5, 0, 0, 0]
     nowhere = [Report(Kind.HAZARD, "k", "gfx942", "m", n, "s_nop") for n in (1, 2)]
     assert len(groups(nowhere)) == len(nowhere)
@@ -57,7 +62,8 @@ def test_text_and_sarif_have_one_entry_per_cause_and_json_all() -> None:
     text = out.getvalue()
     assert text.count("error[") == 1
     assert "+5 with the same cause" in text
-    assert "check: 6 errors; 1 likely cause" in text
+    assert "check: 1 error (6 reports)" in text
+    assert checks.github(ONE_BARRIER).count("::error") == 1
     (result,) = checks.sarif_document(ONE_BARRIER)["runs"][0]["results"]
     assert "+5 with the same cause" in result["message"]["text"]
     assert len(checks.document(ONE_BARRIER)["reports"]) == len(ONE_BARRIER)

@@ -32,9 +32,11 @@ def assembly_subject(
     options: Mapping[str, object] | None = None,
     threads: int = 256,
     dynamic_lds: int = 0,
+    file: str = "",
     **registers: int,
 ) -> RuleInput:
-    """A body of assembly on the device of its target; Triton stages make it a Triton kernel."""
+    """A body of assembly on the device of its target; Triton stages make it a Triton kernel. Lines
+    of `file` are its locations."""
     written = replace(
         code(target, threads, dynamic_lds),
         origin="triton" if stages is not None else "assembly",
@@ -49,7 +51,7 @@ def assembly_subject(
         else None
     )
     wave_size = 64 if target.startswith("gfx9") else 32
-    device, parsed = arch.load(DEVICES[target]), program(body, target)
+    device, parsed = arch.load(DEVICES[target]), program(body, target, file)
     analysis = analyze.analyze(written, device, parsed, descriptor(wave_size, **registers), launch)
     return subject(written, analysis, parsed, launch, DEVICES[target])
 

@@ -26,8 +26,10 @@ def test_a_load_used_without_a_wait() -> None:
 
 
 def test_the_place_is_the_line_of_the_assembly() -> None:
-    (finding,) = found("missing-wait", LOAD, USE)
+    subject = assembly_subject(f"\t{LOAD}\n\t{USE}", file="k.s")
+    (finding,) = rules.check(subject, only=["missing-wait"])
     assert finding.location is not None
+    assert finding.location.file == "k.s"
     assert finding.location.line == 5
     assert "assembly line 5" in finding.evidence
     assert "instruction 0, line 4" in finding.evidence

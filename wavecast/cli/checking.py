@@ -35,23 +35,20 @@ class Checking:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
-        """Show the reports when the block ends, also when it breaks off: they may say why. The
-        error of an access that they have says only that the launch ended there.
+        """Show the reports when the block ends. When it breaks off, only if there are some, which
+        may say why. The error of an access that they have says only that the launch ended there.
 
         Raises InputError for a file that cannot be written.
         """
         from wavecast.emulate.errors import AddressFault, ExecutionError
-        from wavecast.errors import NothingAnalysed
 
         if self.output is not None:
             with streams.writing(self.output):
                 pass  # better known now than after a long run
-        launched = True
+        ended = False
         try:
             yield
-        except NothingAnalysed:
-            launched = False
-            raise
+            ended = True
         except AddressFault as error:
             cause = error.__cause__  # of one that names the GPU too
             fault = cause if isinstance(cause, AddressFault) else error
@@ -61,7 +58,7 @@ class Checking:
                 f"{fault.kernel}: the launch ended at the access out of bounds that is reported"
             ) from error
         finally:
-            if self.reports is not None and launched:
+            if self.reports is not None and (ended or list(self.reports)):
                 self._show(self.reports)
 
     def code(self, code: int) -> int:

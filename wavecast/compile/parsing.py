@@ -27,6 +27,7 @@ def parse_kernel(code: CodeObject, *, link: bool = False) -> Kernel:
         kernel=code.kernel,
         link=link,
         moved_files=code.moved_files,
+        is_source=code.origin == "assembly",
     )
     kernel = module.kernels.get(code.kernel)
     if kernel is None:

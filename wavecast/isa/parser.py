@@ -15,7 +15,7 @@ from wavecast.errors import ParseError, UnknownOpcode
 from wavecast.isa.cfg import build_program
 from wavecast.isa.collector import no_collections
 from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lanes_of
-from wavecast.isa.instruction import Instruction
+from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.linking import AssemblyFunction, leaves, linked
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.program import AssemblyModule, Kernel, Program
@@ -42,22 +42,24 @@ def parse(
     wave_lanes: int | None = None,
     link: bool = False,
     moved_files: Mapping[str, str] | None = None,
+    is_source: bool = False,
 ) -> AssemblyModule:
     """Parse the assembly of one code object.
 
     `target` is an AMD processor; `file` is named in errors. With `kernel` only that function is
     decoded; with `link` too, its program continues with the functions it can reach.
     `wave_lanes` overrides the wave size; by default each kernel's descriptor decides.
-    Source locations in a file of `moved_files` have the path it maps to.
+    Source locations in a file of `moved_files` have the path it maps to. Where `file` is the source
+    (`is_source`) and has no `.loc`, its lines are the locations.
     Raises UnknownOpcode or ParseError (with file, line and kernel) for text that is not a program.
     """
     isa_target(target)
     descriptors = descriptors_from_assembly(text, target)
     lanes = wave_lanes or _wave_lanes(target, [d.wave_size for d in descriptors.values()])
-    moved = moved_files or {}
-    functions = _Reader(text, target, file, lanes, kernel, moved).read()
+    sources = SourceTable(moved_files or {}, file if is_source and ".loc" not in text else "")
+    functions = _Reader(text, target, file, lanes, kernel, sources).read()
     if link and functions and leaves(functions[0]):
-        functions = _Reader(text, target, file, lanes, None, moved).read()
+        functions = _Reader(text, target, file, lanes, None, sources).read()
     if link and kernel is not None:
         programs = _linked(functions, kernel, target, file)
     else:
@@ -111,7 +113,7 @@ class _Reader:
         file: str,
         wave_lanes: int,
         only: str | None,
-        moved_files: Mapping[str, str],
+        sources: SourceTable,
     ) -> None:
         if "/*" in text:
             text = _HIGH_REGISTER.sub(r"\1", text)
@@ -121,7 +123,7 @@ class _Reader:
         self.file = file
         self.only = only
         self.decoder = _decoder(isa_target(target), wave_lanes)
-        self.sources = SourceTable(moved_files)
+        self.sources = sources
         self.functions: list[AssemblyFunction] = []
 
     def read(self) -> list[AssemblyFunction]:
@@ -129,9 +131,12 @@ class _Reader:
         instructions: list[Instruction] = []
         decode = self.decoder.decode
         cache = self.decoder.cache
+        lines_of = self.sources.text_file
         for number, raw in enumerate(self.lines, 1):
             line = raw.strip()
             decoded = cache.get(line)
+            if lines_of:
+                location = SourceLocation(lines_of, number)
             if decoded is not None and in_text and current is not None:
                 instructions.append(Instruction(decoded, len(instructions), number, location))
                 continue
@@ -158,7 +163,7 @@ class _Reader:
                 name = unquoted(label[1])
                 if name in self.names or (current is None and not name.startswith(".L")):
                     current = self._start(name)
-                    location = None
+                    location = location if lines_of else None
                     instructions = current.instructions if current else []
                 elif name.startswith(".Lfunc_end"):
                     current = None

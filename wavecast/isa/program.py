@@ -121,6 +121,14 @@ class KernelDescriptor:
     directives: dict[str, int] = field(default_factory=dict)
     required_threads: int = 0
 
+    def limit_of_workgroup(self, threads: int) -> str:
+        """Why a workgroup of so many work-items cannot be launched; "" where it can."""
+        if threads > self.max_workgroup_size:
+            return f"it was compiled for at most {self.max_workgroup_size}"
+        if self.required_threads and threads != self.required_threads:
+            return f"it was compiled for {self.required_threads}"
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Kernel:

@@ -14,9 +14,10 @@ _POSITION = re.compile(r"([^\s@\[\]:][^@\[\]]*?|):(\d+)(?::(\d+))?")
 
 class SourceTable:
     """File numbers of one assembly text, and the location of each `.loc` line. Files of `moved`
-    have the path it maps to."""
+    have the path it maps to. `text_file` is the text's file where its lines are the locations."""
 
-    def __init__(self, moved: Mapping[str, str]) -> None:
+    def __init__(self, moved: Mapping[str, str], text_file: str = "") -> None:
+        self.text_file = text_file
         self._moved = moved
         self._files: dict[int, str] = {}
         self._by_name: dict[str, str] = {}

@@ -9,7 +9,8 @@ from typing import Any
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.names import readable
-from wavecast.errors import WavecastError
+from wavecast.compile.parsing import parse_descriptor
+from wavecast.errors import UsageError, WavecastError
 from wavecast.integrations.module.language import parse
 from wavecast.model.profile import LaunchProfile
 from wavecast.pipeline.plan import Plan
@@ -37,10 +38,10 @@ class CodeLaunches:
         for code in codes:
             if plan.kernel and plan.kernel not in (code.kernel, readable(code.kernel)):
                 continue
-            if not plan.arguments:
-                self.launches.append(_bare(code, plan))
-                continue
             try:
+                if not plan.arguments:
+                    self.launches.append(_bare(code, plan))
+                    continue
                 launch, ranges, values = _with_arguments(code, plan, device)
             except WavecastError as error:
                 failure = Failure(code.kernel, device.target, "launch", error.message, error.hint)
@@ -61,9 +62,12 @@ class CodeLaunches:
 
 
 def _bare(code: CodeObject, plan: Plan) -> Launch:
-    """A launch whose arguments are not known."""
+    """A launch whose arguments are not known. Raises UsageError for a block that the kernel was not
+    compiled for."""
     block = plan.block or (code.workgroup_size, 1, 1)
     size = block[0] * block[1] * block[2]
+    if plan.block and code.is_amd and (limit := parse_descriptor(code).limit_of_workgroup(size)):
+        raise UsageError(f"{readable(code.kernel)}: a workgroup of {size} work-items", hint=limit)
     if size:
         code = replace(code, workgroup_size=size)
     lds = plan.dynamic_lds or code.dynamic_lds
@@ -75,7 +79,6 @@ def _with_arguments(
 ) -> tuple[Launch, Sequence[tuple[int, int]], Any]:
     """The launch with its argument segment, the memory it may touch, and what owns that memory."""
     from wavecast.emulate.launch import Emulator
-    from wavecast.errors import UsageError
     from wavecast.integrations.module import Function
     from wavecast.pipeline.execution import ordered, segment_of
 

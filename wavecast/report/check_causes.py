@@ -46,7 +46,8 @@ def groups(reports: Sequence[Report]) -> list[ReportGroup]:
     """Reports of one kind between the same two source lines together, the most severe groups first.
 
     A race between two lines has both orders: a read after a write is the cause that a missing
-    barrier has, the write after the read its echo, so that comes later. Reads of LDS that nothing
+    barrier has, the write after the read its echo, so that comes later. In LDS all races with one
+    line's stores are together: a barrier behind them orders every read. Reads of LDS that nothing
     has written belong to the race at their line: the barrier that orders it orders them. Reports
     without a line are alone.
     """
@@ -66,7 +67,11 @@ def _key(report: Report) -> object:
     here, there = _line(report.location), _line(report.other_location)
     if here is None:
         return report
-    lines = frozenset((here, there)) if report.kind in _RACES and there else (here, there)
+    lines: object = here, there
+    if report.kind is Kind.LDS_RACE and there:
+        lines = here if _echo(report) else there
+    elif report.kind in _RACES and there:
+        lines = frozenset((here, there))
     whole = (report.kernel, report.target, report.gpu, report.other_kernel)
     return report.kind, report.severity, lines, whole
 

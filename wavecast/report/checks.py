@@ -63,7 +63,7 @@ def render(
                 text.append(f" ({lines})")
         text.append("\n")
         console.print(text, soft_wrap=True)
-    console.print(totals(reports, len(causes)))
+    console.print(totals(reports))
     if traffic:
         _render_traffic(traffic, console)
 
@@ -88,19 +88,19 @@ def _lines_of(cause: ReportGroup) -> str:
     return f"lines {', '.join(map(str, sorted(of_all)))}" if len(of_all) > 1 else ""
 
 
-def totals(reports: Sequence[Report], causes: int | None = None) -> str:
-    """`check: 9 errors, 1 warning; 2 likely causes`, or that nothing was found."""
+def totals(reports: Sequence[Report]) -> str:
+    """`check: 2 errors, 1 warning (12 reports)`, a count per likely cause, or that nothing was
+    found."""
     if not reports:
         return "check: nothing found"
+    causes = groups(reports)
     counts = [
-        f"{number} {name}{'s' if number != 1 else ''}"
+        units.plural(number, name)
         for name in _ORDER
-        if (number := sum(report.severity == name for report in reports))
+        if (number := sum(cause.first.severity == name for cause in causes))
     ]
     text = "check: " + ", ".join(counts)
-    if causes is None or causes == len(reports):
-        return text
-    return f"{text}; {units.plural(causes, 'likely cause')}"
+    return text if len(causes) == len(reports) else f"{text} ({len(reports)} reports)"
 
 
 def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
@@ -186,15 +186,18 @@ def _sarif_location(location: SourceLocation | None) -> dict[str, Any]:
 
 
 def github(reports: Sequence[Report]) -> str:
-    """Workflow commands that GitHub shows as annotations at the source lines."""
+    """Workflow commands that GitHub shows as annotations at the source lines, one per cause."""
     levels = {"error": "error", "warning": "warning", "note": "notice"}
     lines = []
-    for report in ordered(reports):
+    for cause in groups(reports):
+        report, more = cause.first, f" ({cause.more})" if cause.others else ""
         fields = [f"title={_escaped(f'wavecast {report.kind.rule}', True)}"]
         if report.location is not None:
             outer = report.location.outermost
             fields = [f"file={_escaped(outer.file, True)}", f"line={outer.line}", *fields]
-        text = f"{readable(report.kernel)} ({report.target}): {_sentence(report)}{_who(report)}"
+        text = (
+            f"{readable(report.kernel)} ({report.target}): {_sentence(report)}{_who(report)}{more}"
+        )
         lines.append(f"::{levels[report.severity]} {','.join(fields)}::{_escaped(text)}")
     return "\n".join(lines)
 

@@ -20,7 +20,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         violations = hazards(program)
     except MissingFact:  # no source for the hazards of the target
         return
-    yield from findings(subject, program, NAME, violations, "between the two")
+    yield from findings(program, NAME, violations, "between the two")
 
 
 RULE = Rule(

@@ -16,7 +16,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     if not subject.code.is_amd:  # the hardware of SASS waits by scoreboards
         return
     advice = "or a stronger wait before it, on every path that leads there"
-    yield from findings(subject, program, NAME, missing_waits(program), advice)
+    yield from findings(program, NAME, missing_waits(program), advice)
 
 
 RULE = Rule(

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wavecast.analyze.sync import Violation
-from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.program import Program
-from wavecast.rules.finding import Finding, RuleInput
+from wavecast.rules.finding import Finding
 from wavecast.rules.wording import count
 
 _MOST = 10
 
 
 def findings(
-    subject: RuleInput, program: Program, rule: str, violations: Sequence[Violation], advice: str
+    program: Program, rule: str, violations: Sequence[Violation], advice: str
 ) -> Iterator[Finding]:
-    """One finding per instruction that is not waited for, at its first early use; at most ten.
-
-    Places are lines of the source, or of the assembly itself where that is the source.
-    """
+    """One finding per instruction that is not waited for, at its first early use; at most ten."""
     first: dict[int, Violation] = {}
     for violation in violations:
         first.setdefault(violation.cause, violation)
@@ -37,14 +33,8 @@ def findings(
                 f"; {count(more, 'more instruction')} without a wait are not listed" if more else ""
             ),
             advice=f"Put `{violation.remedy}` {advice}.",
-            location=_location(subject, instruction),
+            location=instruction.location,
             instruction=instruction.index,
         )
         if number == _MOST:
             return
-
-
-def _location(subject: RuleInput, instruction: Instruction) -> SourceLocation | None:
-    if instruction.location is None and subject.code.origin == "assembly" and subject.code.source:
-        return SourceLocation(subject.code.source, instruction.line)
-    return instruction.location

@@ -102,11 +102,12 @@ def _report(kernel: Kernel, kind: Kind, violation: Violation) -> Report:
     program = kernel.program
     instruction = program.instructions[violation.instruction]
     cause = program.instructions[violation.cause]
+    said = violation.explanation.removeprefix(f"`{instruction.decoded.text}`")
     return Report(
         kind=kind,
         kernel=program.name,
         target=program.target,
-        message=f"{violation.explanation}; put {violation.remedy} before it",
+        message=f"{said.strip()}; put {violation.remedy} before it",
         instruction=instruction.index,
         text=instruction.decoded.text,
         location=instruction.location,

@@ -253,16 +253,8 @@ class Function:
         if math.prod(grid) >= 1 << 63:
             raise LaunchError(f"{self.name}: a grid of {math.prod(grid)} workgroups")
         total = math.prod(block)
-        if total > descriptor.max_workgroup_size:
-            raise LaunchError(
-                f"{self.name}: a workgroup of {total} work-items",
-                hint=f"it was compiled for at most {descriptor.max_workgroup_size}",
-            )
-        if descriptor.required_threads and total != descriptor.required_threads:
-            raise LaunchError(
-                f"{self.name}: a workgroup of {total} work-items",
-                hint=f"it was compiled for {descriptor.required_threads}",
-            )
+        if limit := descriptor.limit_of_workgroup(total):
+            raise LaunchError(f"{self.name}: a workgroup of {total} work-items", hint=limit)
         most = self._most_lds
         if dynamic_lds < 0 or descriptor.lds_bytes + dynamic_lds > most:
             raise LaunchError(
