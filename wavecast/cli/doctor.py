@@ -16,6 +16,9 @@ from wavecast.cli import streams
               show_default=True)  # fmt: skip
 def command(format_: str) -> None:
     """Show which inputs and targets work on this machine, and what to install for the others."""
+    from dataclasses import asdict
+
+    from wavecast.extras import extras
     from wavecast.pipeline.capabilities import examine
     from wavecast.version import __version__
 
@@ -27,6 +30,7 @@ def command(format_: str) -> None:
             "machine": f"{platform.system()} {platform.machine()}",
             "tools": [tool.to_dict() for tool in capabilities.tools],
             "inputs": [entry.to_dict() for entry in capabilities.inputs],
+            "extras": [asdict(extra) for extra in extras()],
         }
         click.echo(json.dumps(document, indent=2))
     else:
@@ -35,7 +39,9 @@ def command(format_: str) -> None:
 
 def _show(capabilities: Any) -> None:
     from rich.table import Table
+    from rich.text import Text
 
+    from wavecast.extras import extras, install_hint
     from wavecast.version import __version__
 
     console = streams.console()
@@ -56,3 +62,14 @@ def _show(capabilities: Any) -> None:
         mark = "[green]works[/]" if entry.targets else "[yellow]no[/]"
         inputs.add_row(mark, entry.name, " ".join(entry.targets), entry.missing)
     console.print(inputs)
+    console.print()
+    optional = Table("", "extra", "for", "install", box=None, pad_edge=False)
+    for extra in extras():
+        mark = "[yellow]no[/]" if extra.missing else "[green]yes[/]"
+        optional.add_row(
+            mark,
+            extra.name,
+            extra.purpose.replace("`", ""),
+            Text(install_hint(extra.name) if extra.missing else ""),
+        )
+    console.print(optional)

@@ -14,6 +14,7 @@ from wavecast.cli.commands import COMMANDS
 from wavecast.cli.groups import CommandGroup
 from wavecast.cli.supervise import PROGRAM
 from wavecast.errors import WavecastError
+from wavecast.extras import hint_for
 from wavecast.version import __version__
 
 _NEW_OBJECTS = 20_000
@@ -109,6 +110,8 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, ModuleNotFoundError) and (hint := hint_for(error.name or "")):
+            streams.fail(f"this needs {error.name}, which is not installed ({hint})", 2)
         streams.fail(
             f"internal error, a bug in wavecast: {type(error).__name__}: {error} "
             "(run with --debug for the traceback)",
