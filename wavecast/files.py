@@ -1,4 +1,5 @@
-"""Reading the files that users name: in bounded memory and time, with errors of one line.
+"""The files that users name: read in bounded memory and time, with errors of one line, and lines
+appended that survive a kill.
 
 A pipe is read while data arrive; devices, sockets and folders are refused.
 """
@@ -142,6 +143,30 @@ def write_text(path: str | Path, text: str) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
+class AppendedLines:
+    """Appends values to a file as lines of JSON. A line is on disk when `append` returns, and stays
+    whoever is killed; an unfinished last line is cut off when the file is opened."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError where the file cannot be written."""
+        content = path.read_bytes() if path.exists() else b""
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(path, whole)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def append(self, value: Any) -> None:
+        """Append one value. Raises OSError when the disk is full."""
+        data = (json.dumps(value) + "\n").encode()
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
 def unpacked(path: str | Path) -> bytes:
     """A file that gzip or bzip2 may have packed, by its first bytes. Raises InputError as `read`,
     and for a damaged one."""
@@ -190,6 +215,7 @@ __all__ = [
     "LARGEST",
     "LARGEST_MAPPED",
     "WAIT_SECONDS",
+    "AppendedLines",
     "check_regular",
     "csv_rows",
     "mapped",

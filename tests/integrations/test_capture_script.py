@@ -100,7 +100,12 @@ REFUSED = [
     ("input()", "", CaptureError, "EOFError"),
     ("import os; os._exit(3)", "", CaptureError, "os._exit(3)"),
     ("print('hello')", "", NothingAnalysed, "without launching a Triton kernel"),
-    ("launch(1000)", "matmul", NothingAnalysed, "matches 'matmul' (launched: add)"),
+    (
+        "launch(1000)\ntorch.testing.assert_close(torch.zeros(4), torch.ones(4))",
+        "matmul",
+        NothingAnalysed,
+        "matches 'matmul' (launched: add)",  # and no word of numbers nobody computed
+    ),
     ("launch(1000)\nassert False", "matmul", NothingAnalysed, "no launched kernel matches"),
 ]
 

@@ -13,7 +13,17 @@ from tests.structure.sources import ROOT, files, imports
 
 _FROM_THE_BOTTOM = (
     ("errors",),
-    ("dtypes", "documents", "extras", "files", "limits", "packing", "patterns", "version", "wording"),
+    (
+        "dtypes",
+        "documents",
+        "extras",
+        "files",
+        "limits",
+        "packing",
+        "patterns",
+        "version",
+        "wording",
+    ),
     ("processes",),
     ("arch",),
     ("isa",),

@@ -73,10 +73,19 @@ def test_what_does_not_fit_is_counted() -> None:
     assert not found.frontier
 
 
+def test_values_are_separated_by_bars_or_commas() -> None:
+    assert dimensions("tp,batch=16,64,dtype=fp8") == dimensions("tp,batch=16|64,dtype=fp8")
+    assert dimensions("batch=1|2,4") == {"batch": ("1", "2", "4")}
+    for text in ("16,batch", "tp,16"):
+        with pytest.raises(UsageError, match="unknown dimension of a search '16'"):
+            dimensions(text)
+
+
 def test_a_search_continues_from_its_state(tmp_path, monkeypatch) -> None:
     state = tmp_path / "state"
     first = search(MODEL, space("batch=1|8"), (), state=state)
     whole = state.read_text()
+    assert whole.count("\n") == 2
     state.write_text(whole[:-40])  # killed while it wrote the second
     again = search(MODEL, space("batch=1|8"), (), state=state)
     assert again.known == 1

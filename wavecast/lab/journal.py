@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -109,23 +107,12 @@ class JournalResult(Protocol):
 Result = TypeVar("Result")
 
 
-class LabJournal:
-    """Appends results to a file; an unfinished last line is cut off when it is opened."""
-
-    def __init__(self, path: Path) -> None:
-        content = path.read_bytes() if path.exists() else b""
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(path, whole)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+class LabJournal(files.AppendedLines):
+    """A file of results, one per line."""
 
     def add(self, problem: LabProblem, result: JournalResult) -> None:
-        """Append a result; it is on disk when this returns. Raises OSError for a full disk."""
-        line = json.dumps({"problem": asdict(problem), "result": result.to_json()}) + "\n"
-        data = line.encode()
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+        """Append one result. Raises OSError when the disk is full."""
+        self.append({"problem": asdict(problem), "result": result.to_json()})
 
 
 def read(path: Path) -> Iterator[tuple[LabProblem, LabResult]]:

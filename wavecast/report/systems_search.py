@@ -28,11 +28,11 @@ def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> 
     console.print(Text(f"{found.tried:,} configurations{known}", style="bold"))
     asked = f" under {safe(slo)}" if slo else ""
     if found.ranked:
-        _table(f"the best{asked}", found.ranked[:top], console)
+        _table(f"the best{asked}, by throughput per GPU", found.ranked[:top], console)
     else:
         console.print(Text(f"  no configuration meets {safe(slo) or 'it'}", style="red"))
     if found.frontier:
-        _table("frontier: throughput per GPU, speed per user", found.frontier, console)
+        _table("the frontier of throughput per GPU and speed per user", found.frontier, console)
     if found.missed:
         console.print(Text(f"  {found.missed:,} run but miss an objective", style="dim"))
     reasons = list(found.skipped.items())
@@ -46,14 +46,19 @@ def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> 
 
 
 def _table(title: str, rows: Sequence[SearchedModel], console: Console) -> None:
+    systems = {row.system for row in rows}
+    where = f", {safe(rows[0].system)}" if len(systems) == 1 else ""
+    console.print(Text(f"  {title}{where}:"))
     figures = ("tok/s/GPU", "80%", "tok/s/user", "TTFT", "TPOT")
-    table = columns((f"  {title}", "wrap"), *((name, "right") for name in figures))
+    table = columns(("  configuration", "wrap"), *((name, "right") for name in figures))
     for one in rows:
         # Parallelism says what tp, dp, ep and dp-attention are.
         others = [v for n, v in one.values.items() if n in ("dtype", "kv-dtype", "engine")]
         name = " ".join([one.parallelism, *others, f"batch {one.concurrency}"])
+        if len(systems) > 1:
+            name = f"{one.system} {name}"
         table.add_row(
-            f"  {safe(one.system)} {safe(name)}",
+            f"  {safe(name)}",
             Text(systems_words.rate(one.per_gpu), style="bold"),
             f"{systems_words.rate(one.per_gpu_low)}–{systems_words.rate(one.per_gpu_high)}",
             systems_words.rate(one.per_user),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -268,26 +267,16 @@ def _known(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
 
 @contextlib.contextmanager
 def _appended(state: Path | None) -> Iterator[Callable[[str, SearchedModel], None]]:
-    """A function that appends a result to a state, where there is one. A result begins with a new
-    line, in case the last one is torn."""
+    """A function that appends a result to a state, where there is one."""
     if state is None:
         yield lambda *_: None
         return
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        file = os.open(state, flags, 0o644)
+        lines = files.AppendedLines(state)
     except OSError as error:
         raise InputError(f"cannot write {state}: {error.strerror}") from None
-
-    def add(key: str, result: SearchedModel) -> None:
-        line = json.dumps({"key": key, "result": asdict(result)}, allow_nan=False)
-        os.write(file, f"\n{line}\n".encode())
-        os.fsync(file)
-
-    try:
-        yield add
-    finally:
-        os.close(file)
+    with contextlib.closing(lines):
+        yield lambda key, result: lines.append({"key": key, "result": asdict(result)})
 
 
 __all__ = ["ModelSearch", "SearchedModel", "predict_group", "search"]

@@ -83,19 +83,24 @@ def objectives(text: str) -> tuple[Objective, ...]:
 
 
 def dimensions(text: str) -> dict[str, tuple[str, ...]]:
-    """Values by dimension of `tp,batch=16|64,dtype`; () where the default ones are tried.
+    """Values by dimension of `tp,batch=16|64,dtype`; () where the default ones are tried. What
+    follows a value and is no dimension is a further value: `batch=16,64`.
 
     Raises UnknownName for a dimension, UsageError where none or no value is named.
     """
     found: dict[str, tuple[str, ...]] = {}
+    name = ""
     for part in filter(None, (part.strip() for part in text.split(","))):
-        name, given, values = part.partition("=")
-        if name.strip() not in DIMENSIONS:
-            raise UnknownName("dimension of a search", name.strip(), DIMENSIONS)
+        if found.get(name) and "=" not in part and part not in DIMENSIONS:
+            found[name] += tuple(value.strip() for value in part.split("|") if value.strip())
+            continue
+        name, given, values = (word.strip() for word in part.partition("="))
+        if name not in DIMENSIONS:
+            raise UnknownName("dimension of a search", name, DIMENSIONS)
         tried = tuple(value.strip() for value in values.split("|") if value.strip())
         if given and not tried:
             raise UsageError(f"{part!r} names no value", hint="batch=16|64")
-        found[name.strip()] = tried
+        found[name] = tried
     if not found:
         raise UsageError("a search needs a dimension", hint="--search tp,dtype,batch")
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -75,34 +74,12 @@ class Result:
         return Result(Configuration.of(document["configuration"]), **rest)
 
 
-class Journal:
-    """Appends results to a file. A result is on disk when `add` returns, and survives a kill."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._repair()
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+class Journal(files.AppendedLines):
+    """A file of results, one per line."""
 
     def add(self, problem: TuningProblem, result: Result) -> None:
         """Append one result. Raises OSError when the disk is full."""
-        line = json.dumps({"problem": asdict(problem), "result": result.to_json()}) + "\n"
-        data = line.encode()
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
-
-    def _repair(self) -> None:
-        """Cut off an unfinished last line, which the next one would continue."""
-        if not self.path.exists():
-            return
-        content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(self.path, whole)
+        self.append({"problem": asdict(problem), "result": result.to_json()})
 
 
 def read(path: Path) -> Iterator[tuple[TuningProblem, Result]]:

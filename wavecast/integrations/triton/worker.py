@@ -209,7 +209,12 @@ def _capture(
     observer = _observer(path, folder, observed) if job.settings.get(OBSERVE) else None
     try:
         launches = recorder.launches
-        with emulated_cuda(facts, recorder.note, lambda: bool(launches), heard=launches.called):
+        with emulated_cuda(
+            facts,
+            recorder.note,
+            lambda: bool(launches or recorder.filtered or recorder.failures),
+            heard=launches.called,
+        ):
             run_as_main(path, job.arguments)
     except WavecastError as error:
         raised = str(error)
