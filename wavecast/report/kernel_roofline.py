@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -13,9 +13,6 @@ from wavecast.model.roofline import roofline as limits
 from wavecast.report import units
 from wavecast.report.log_axes import LogAxes
 from wavecast.report.svg import COLOURS, PlotFrame, figure, n, path
-
-_LABEL: Final = 84
-"""Pixels from the name of a roof to that of the next."""
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
@@ -50,10 +47,12 @@ def roofline(rows: Sequence[KernelRow], device: Device, whole: str) -> Markup | 
             rate,
             row.seconds / total,
             f"{row.name} x {units.count(row.count)}: {units.seconds(row.seconds)}, "
-            f"{row.seconds / total:.0%} of the {whole}; {units.significant(intensity)} FLOP/B, "
-            f"{units.si(rate, 'FLOP/s')}, limited by {row.priced.limiter}",
+            f"{row.seconds / total:.0%} of the {whole}; "
+            f"{units.significant(intensity)} {units.operations(found.work.flops or ())}/B, "
+            f"{units.si(rate, f'{units.operations(found.work.flops or ())}/s')}, "
+            f"limited by {row.priced.limiter}",
         )
-        for row, _, intensity, rate in shown
+        for row, found, intensity, rate in shown
     ]
     return under_roofs(roofs, points, f"Kernels of a {whole} under the roofs of the GPU")
 
@@ -71,24 +70,27 @@ class RoofPoint:
 def under_roofs(
     roofs: Mapping[str, tuple[float, float]], points: Sequence[RoofPoint], label: str
 ) -> Markup:
-    """Points with areas by their shares under `roofs`: FLOP/s and byte/s by name."""
+    """Points with areas by their shares under `roofs`, operations and bytes per second by name, and
+    the legend that names them."""
     corners = [(point.intensity, point.rate) for point in points]
     corners += [(compute / memory, compute) for compute, memory in roofs.values()]
-    axes = LogAxes.around(corners, PlotFrame(960, 350, 62, 14, 12, 38))
-    body = [axes.grid("FLOP per byte", "FLOP/s")]
+    axes = LogAxes.around(corners, PlotFrame(960, 370, 104, 14, 12, 58))
+    body, legend = [axes.grid("FLOP or OP per byte", "FLOP/s or OP/s")], []
     for number, (name, (compute, memory)) in enumerate(roofs.items()):
         ridge = compute / memory
         start = max(axes.x[0], axes.y[0] / memory)
         line = [axes.at(start, start * memory), axes.at(ridge, compute)]
         line.append(axes.at(max(axes.x[1], ridge), compute))
-        title = f"{name} {units.si(compute, 'FLOP/s')}, {units.si(memory, 'B/s')}"
-        right, up = line[-1]
+        unit = units.operations([name.split()[-1]])
+        figures = f"{units.si(compute, f'{unit}/s')}, {units.si(memory, 'B/s')}"
         body.append(
-            Markup(
-                '<path class="roof t{}" d="{}"><title>{}</title></path>'
-                '<text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(
-                number % COLOURS, path(line), title, n(right - 4 - _LABEL * number), n(up - 5), name
+            Markup('<path class="roof t{}" d="{}"><title>{} {}</title></path>').format(
+                number % COLOURS, path(line), name, figures
+            )
+        )
+        legend.append(
+            Markup('<span><b class="dot t{}"></b>{} <span class="dim">{}</span></span>').format(
+                number % COLOURS, name, figures
             )
         )
     for point in sorted(points, key=lambda one: -one.share):
@@ -98,7 +100,8 @@ def under_roofs(
                 '<circle class="kernel" cx="{}" cy="{}" r="{}"><title>{}</title></circle>'
             ).format(n(x), n(y), n(3 + 28 * math.sqrt(point.share)), point.title)
         )
-    return figure("roofline", label, axes.frame, body)
+    names = Markup('<p class="legend">{}</p>').format(Markup("").join(legend))
+    return figure("roofline", label, axes.frame, body) + names
 
 
 __all__ = ["RoofPoint", "roofline", "under_roofs"]

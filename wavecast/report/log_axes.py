@@ -38,7 +38,7 @@ class LogAxes:
             x, _ = self.at(value, self.y[0])
             parts.append(
                 f'<path class="grid" d="M{n(x)} {n(frame.y(1))}V{n(frame.y(0))}"/>'
-                f'<text x="{n(x)}" y="{n(frame.y(0) + 15)}" text-anchor="middle">'
+                f'<text x="{n(x)}" y="{n(frame.y(0) + 22)}" text-anchor="middle">'
                 f"{units.si(value)}</text>"
             )
         for value in _round_numbers(self.y):

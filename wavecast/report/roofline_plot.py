@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 def plot(explanations: Sequence[Explanation]) -> Markup | None:
     """Roofs of every device and the launch under them; None when no device's rates are known.
 
-    Horizontal: FLOP per byte; vertical: FLOP/s; both logarithmic. Solid roofs are datasheet peaks,
-    dashed ones sustained rates. A ring on the roof shows the most the launch can reach, the point
-    below it what is predicted.
+    Horizontal: FLOP per byte; vertical: FLOP/s (OP for integers); both logarithmic. Solid roofs are
+    datasheet peaks, dashed ones sustained rates. A ring on the roof shows the most the launch can
+    reach, the point below it what is predicted.
     """
     roofs = [(i, e) for i, e in enumerate(explanations) if e.roofline.compute and e.roofline.memory]
     if not roofs:
         return None
-    frame = PlotFrame(960, 350, 58, 14, 12, 38)
+    frame = PlotFrame(960, 370, 104, 14, 12, 58)
     axes = _Axes.around([e for _, e in roofs], frame)
     parts = [axes.grid()]
     for index, explanation in roofs:
@@ -35,8 +35,8 @@ def plot(explanations: Sequence[Explanation]) -> Markup | None:
     parts += [_launch_points(explanation, index, axes) for index, explanation in roofs]
     return Markup(
         '<svg class="plot roofline" viewBox="0 0 {w} {h}" role="img" '
-        'aria-label="Roofline: attainable FLOP/s over FLOP per byte">{body}</svg>'
-    ).format(w=n(frame.width), h=n(frame.height), body=Markup("").join(parts))
+        'aria-label="Roofline: attainable {unit}/s over {unit} per byte">{body}</svg>'
+    ).format(w=n(frame.width), h=n(frame.height), unit=axes.unit, body=Markup("").join(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class _Axes:
     x_high: float
     y_low: float
     y_high: float
+    unit: str
 
     @classmethod
     def around(cls, explanations: Sequence[Explanation], frame: PlotFrame) -> _Axes:
@@ -68,6 +69,7 @@ class _Axes:
             math.ceil(math.log10(max(intensities) * 3)),
             math.floor(math.log10(min(rates) / 3)),
             math.ceil(math.log10(max(rates) * 1.2)),
+            units.operations(explanation.roofline.dtype for explanation in explanations),
         )
 
     def at(self, intensity: float, rate: float) -> tuple[float, float]:
@@ -83,7 +85,7 @@ class _Axes:
             label = units.significant(10.0**decade)
             parts.append(
                 f'<path class="grid" d="M{n(x)} {n(top)}V{n(bottom)}"/>'
-                f'<text x="{n(x)}" y="{n(bottom + 15)}" text-anchor="middle">{label}</text>'
+                f'<text x="{n(x)}" y="{n(bottom + 22)}" text-anchor="middle">{label}</text>'
             )
         for decade in range(int(self.y_low), int(self.y_high) + 1):
             _, y = self.at(10.0**self.x_low, 10.0**decade)
@@ -94,9 +96,9 @@ class _Axes:
             )
         parts.append(
             f'<text class="axis" x="{n(frame.x(0.5))}" y="{n(frame.height - 4)}" '
-            'text-anchor="middle">FLOP per byte</text>'
+            f'text-anchor="middle">{self.unit} per byte</text>'
             f'<text class="axis" transform="translate(12 {n(frame.y(0.5))}) rotate(-90)" '
-            'text-anchor="middle">FLOP/s</text>'
+            f'text-anchor="middle">{self.unit}/s</text>'
         )
         return Markup("".join(parts))  # numbers and fixed words only
 
