@@ -49,6 +49,7 @@ def render(report: ExplainReport, console: Console, *, detail: Detail = "normal"
         for explanation in group.explanations:
             _kernel(group.label, explanation, console, detail)
     _notes(report, console)
+    _not_checked(report, console)
 
 
 def _what_if(explanation: Explanation) -> Iterator[RenderableType]:
@@ -59,6 +60,13 @@ def _what_if(explanation: Explanation) -> Iterator[RenderableType]:
 def _notes(report: ExplainReport, console: Console) -> None:
     for note in report.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
+
+
+def _not_checked(report: ExplainReport, console: Console) -> None:
+    """What else there is to know of AMD code: the emulator has the checks."""
+    if report.inputs and any(explanation.code.is_amd for explanation in report.explanations):
+        line = f"not checked for races: wavecast run {safe(report.inputs[0])} --check"
+        console.print(Text(line, style="dim"), soft_wrap=True)
 
 
 def _failures(report: ExplainReport, console: Console) -> None:
