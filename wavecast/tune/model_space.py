@@ -84,7 +84,7 @@ def objectives(text: str) -> tuple[Objective, ...]:
 
 def dimensions(text: str) -> dict[str, tuple[str, ...]]:
     """Values by dimension of `tp,batch=16|64,dtype`; () where the default ones are tried. What
-    follows a value and is no dimension is a further value: `batch=16,64`.
+    follows a value without naming a dimension is a further value: `batch=16,64`.
 
     Raises UnknownName for a dimension, UsageError where none or no value is named.
     """
