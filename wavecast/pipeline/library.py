@@ -4,7 +4,7 @@ configuration, what that takes and how long."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,7 +101,7 @@ def surveyed(call: Call) -> Surveyed:
     floor = roof.sustained_seconds or roof.floor_seconds
     try:
         with choice.watched() as decisions:
-            explained = launched(operator, sizes, device, Given(flops_hint=dict(work.flops or {})))
+            explained = launched(operator, sizes, device, work.flops)
     except WavecastError as error:
         return Surveyed(name, sizes, device.id, (), floor, roof.bound, str(error))
     chosen = {decision.spec.name: decision for decision in decisions}
@@ -110,15 +110,16 @@ def surveyed(call: Call) -> Surveyed:
 
 
 def launched(
-    operator: Operator, sizes: Sizes, device: Device, given: Given | None = None
+    operator: Operator, sizes: Sizes, device: Device, flops: Mapping[str, float] | None = None
 ) -> list[Explanation]:
     """The launches of one call on a device, compiled for it and explained, each after those before
-    it; with executed samples of those whose time the code alone does not tell. Raises WavecastError
-    when a kernel does not compile."""
+    it; with executed samples of those whose time the code alone does not tell. `flops` are those of
+    the call by dtype. What advice saves is not predicted: it would compile kernels again. Raises
+    WavecastError when a kernel does not compile."""
     from wavecast.integrations.triton import capture
     from wavecast.kernels.inputs import Make
 
-    given = given or Given()
+    given = Given(flops_hint=dict(flops or {}), outcomes=False)
     inputs = operator.inputs(Make(values=False), **sizes)
     with capture(device) as launches:
         operator.call(**inputs)

@@ -19,7 +19,7 @@ from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu
 from wavecast.model import ops
 from wavecast.model.prediction import Prediction
-from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline import ExplainOptions, Given, explain_path, select
 from wavecast.version import __version__
 
 PROBLEMS: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -103,7 +103,8 @@ def _of_script(
     script: Path, device: Device
 ) -> dict[tuple[str, tuple[int, int, int]], Prediction | str]:
     """Predictions of a script's launches by kernel and grid, or why there is none."""
-    report = explain_path(script, select([device.id]), ExplainOptions(configs="all"))
+    options = ExplainOptions(configs="all", given=Given(outcomes=False))
+    report = explain_path(script, select([device.id]), options)
     found: dict[tuple[str, tuple[int, int, int]], Prediction | str] = {}
     for explanation in report.explanations:
         if explanation.launch is None:
