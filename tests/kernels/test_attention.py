@@ -9,6 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
+
 import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
@@ -70,6 +73,18 @@ def test_any_strides() -> None:
         out, got = rectangular.attention(q, apart, both[:, :, :, 1], causal=True)
     torch.testing.assert_close(out, expected, atol=2e-6, rtol=1e-5)
     torch.testing.assert_close(got, lse, atol=2e-6, rtol=1e-5)
+
+
+def test_unknown_sizes_stay_unknown() -> None:
+    """`torch.compile` compiles once for batches of any size."""
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    q, k = (mode.from_tensor(torch.empty(3, rows, heads, 16)) for rows, heads in ((20, 4), (30, 2)))
+    with mode:
+        out, lse = torch.ops.wavecast.attention(q, k, k)
+    assert mode.shape_env is not None
+    assert not any(size.is_number for size in mode.shape_env.replacements.values())
+    assert out.shape == q.shape
+    assert lse.shape == (q.shape[0], q.shape[2], q.shape[1])
 
 
 def test_queries_that_see_nothing() -> None:
@@ -146,7 +161,7 @@ def test_variants_have_configurations(target: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(
     ("pack", "ahead"),
-    thorough_beyond([(4, False), (4, True)], [(1, False), (4, False), (4, True)]),
+    thorough_beyond([(4, False)], [(1, False), (4, False), (4, True)]),
 )
 def test_heads_that_share_keys_in_one_block(pack: int, ahead: bool) -> None:
     """Every query sees its own window, and every head its own sink and slope."""
@@ -288,7 +303,7 @@ AHEAD = [("gfx942", {"kpack": 2}), ("gfx950", {})]
 @pytest.mark.parametrize(
     ("queries", "keys", "left", "right", "target", "rest"),
     thorough_beyond(
-        [*((*window, *AHEAD[0]) for window in WINDOWS), (*WINDOWS[1], *AHEAD[1])],
+        [(*WINDOWS[0], *AHEAD[0]), (*WINDOWS[1], *AHEAD[1]), (*WINDOWS[2], *AHEAD[0])],
         [(*window, *ahead) for window in WINDOWS for ahead in AHEAD],
     ),
 )

@@ -99,6 +99,7 @@ ATTENTION = Operator(
     ),
     gradient=derivative.by_operator(attention, "attention_backward", **sizes.gradient()),
     tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
+    fake=lambda q, k, v, *_, **__: reference.fake_forward(q, v),
 )
 BACKWARD = derivative.operator(
     ATTENTION,
@@ -107,5 +108,6 @@ BACKWARD = derivative.operator(
     work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
     shapes=(ATTENTION.shapes[0], ATTENTION.shapes[2]),
     tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
+    fake=reference.fake_backward(attention_backward),
 )
 OPERATORS = (ATTENTION, BACKWARD)

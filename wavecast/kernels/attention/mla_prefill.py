@@ -6,7 +6,6 @@ from torch import Tensor
 
 from wavecast.kernels.attention import launches, reference, sizes
 from wavecast.kernels.attention.call import AttentionOptions, Call, Packed
-from wavecast.kernels.attention.varlen import fake_results
 from wavecast.kernels.describe import Gradient, Operator, Signature, Tolerance
 
 TENSORS = Signature(
@@ -118,5 +117,5 @@ OPERATOR = Operator(
     ),
     gradient=Gradient(_setup, _gradient),
     tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
-    fake=lambda q_nope, q_rope, k_nope, k_rope, v, *_, **__: fake_results(q_nope, v),
+    fake=lambda q_nope, q_rope, k_nope, k_rope, v, *_, **__: reference.fake_forward(q_nope, v),
 )

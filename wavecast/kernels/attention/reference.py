@@ -1,6 +1,9 @@
 """Attention in plain PyTorch, one sequence of queries and keys at a time."""
 
+import inspect
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,6 +59,25 @@ def backward(
             dsinks = dsinks - (of_sinks * delta).sum(-1)
     like = call.q if sinks is None else sinks
     return dq.to(call.q.dtype), dk.to(call.k.dtype), dv.to(call.v.dtype), dsinks.to(like.dtype)
+
+
+def fake_forward(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """(out, lse), not filled, for any number of sequences: `forward` walks over them."""
+    lse = q.new_empty((*q.shape[:-3], q.shape[-2], q.shape[-3]), dtype=wide_dtype(q))
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), lse
+
+
+def fake_backward(call: Callable[..., Any]) -> Callable[..., tuple[Tensor, ...]]:
+    """The same for the gradients that `call` returns."""
+    signature = inspect.signature(call)
+
+    def fake(*args: Any, **named: Any) -> tuple[Tensor, ...]:
+        given = signature.bind(*args, **named).arguments
+        sinks = given.get("sinks")
+        like = given["q"].new_empty(0) if sinks is None else sinks
+        return tuple(x.new_empty(x.shape) for x in (given["q"], given["k"], given["v"], like))
+
+    return fake
 
 
 def _by_head(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,12 +1,10 @@
 """Attention over sequences of any lengths, packed one after the other."""
 
-import inspect
-
 from torch import Tensor
 
 from wavecast.kernels.attention import launches, reference, sizes
 from wavecast.kernels.attention.call import AttentionOptions, Call, Packed
-from wavecast.kernels.describe import Operator, Tolerance, derivative, wide_dtype
+from wavecast.kernels.describe import Operator, Tolerance, derivative
 
 TENSORS, BACKWARD_TENSORS = sizes.signatures(
     "rows_q", "rows_k", "hq, rows_q", "cu_seqlens_q: [starts] int32", "cu_seqlens_k: [starts] int32"
@@ -67,19 +65,6 @@ def attention_varlen_backward_reference(
     return reference.backward(call, dout, dlse)
 
 
-def fake_results(q, v):
-    """(out, lse), not filled."""
-    lse = q.new_empty((q.shape[1], q.shape[0]), dtype=wide_dtype(q))
-    return q.new_empty((*q.shape[:-1], v.shape[-1])), lse
-
-
-def _fake_backward(*args, **named):
-    given = inspect.signature(attention_varlen_backward).bind(*args, **named).arguments
-    sinks = given.get("sinks")
-    like = given["q"].new_empty(0) if sinks is None else sinks
-    return tuple(x.new_empty(x.shape) for x in (given["q"], given["k"], given["v"], like))
-
-
 def _case(q, k, hq, hkv, d, dtype="bfloat16", **flags):
     return {"q": q, "k": k, "hq": hq, "hkv": hkv, "d": d, "dtype": dtype, **flags}
 
@@ -109,7 +94,7 @@ VARLEN = Operator(
         **sizes.gradient("cu_seqlens_q", "cu_seqlens_k", "max_q", "max_k"),
     ),
     tolerance=Tolerance(ulps=2.0, accumulated=4e-6),
-    fake=lambda q, k, v, *_, **__: fake_results(q, v),
+    fake=lambda q, k, v, *_, **__: reference.fake_forward(q, v),
 )
 BACKWARD = derivative.operator(
     VARLEN,
@@ -117,6 +102,6 @@ BACKWARD = derivative.operator(
     inputs=sizes.backward_inputs(BACKWARD_TENSORS, attention_varlen_reference),
     work=sizes.work(BACKWARD_TENSORS, sizes.backward_flops),
     tolerance=Tolerance(ulps=4.0, accumulated=1e-5),
-    fake=_fake_backward,
+    fake=reference.fake_backward(attention_varlen_backward),
 )
 OPERATORS = (VARLEN, BACKWARD)

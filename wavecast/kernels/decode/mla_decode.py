@@ -119,6 +119,10 @@ def mla_decode_reference(
     return out[..., : q.shape[2] - rope].contiguous()
 
 
+def _fake(q, cache, block_table, lengths, scale, cache_scale=None, rope=64, max_length=0):
+    return q.new_empty((*q.shape[:-1], q.shape[-1] - rope))
+
+
 def _rows(heads: int) -> int:
     """Heads of a workgroup."""
     return max(16, min(64, triton.next_power_of_2(heads)))
@@ -241,6 +245,7 @@ OPERATOR = describe.Operator(
     summary="attention of one new token per sequence over compressed keys and values",
     notes=FP8_NAN,
     call=mla_decode,
+    fake=_fake,
     inputs=_inputs,
     work=_work,
     cases=(

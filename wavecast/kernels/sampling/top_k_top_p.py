@@ -216,6 +216,7 @@ OPERATORS = (
     Operator(
         summary="tokens drawn from logits with temperature, top-k, top-p and min-p",
         call=top_k_top_p_sample,
+        fake=lambda logits, *_, **__: logits.new_empty(logits.shape[0], dtype=torch.int64),
         inputs=_sample_inputs,
         work=_work(False),
         thorough=({**_CASES[0], "seed": 2**40 + 1}, *_THOROUGH),
@@ -225,6 +226,7 @@ OPERATORS = (
     Operator(
         summary="logits with -inf for what top-k, top-p and min-p drop",
         call=top_k_top_p_mask,
+        fake=lambda logits, *_, **__: logits.new_empty(logits.shape),
         inputs=_inputs,
         work=_work(True),
         batch=Batch(("logits", "temperature", "top_k", "top_p", "min_p"), merged=True),
