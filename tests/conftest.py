@@ -35,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--update-golden writes files: run it without -n")
     for name, folder in FOLDERS.items():
         os.environ[name] = str(CACHES / folder)
+    # Tensors of tests are small: threads of PyTorch would wait for each other, at full speed
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # A script of the last session must run again; tests of the cache switch it on
     os.environ.setdefault("WAVECAST_CAPTURE_CACHE", "0")
 
