@@ -120,7 +120,8 @@ def test_nothing_is_found_in_products_and_attention(world: int) -> None:
 
         def rank(number: int) -> None:
             group = members[number]
-            x, weight = (torch.ones(m, 40, device="cuda") for m in (66 * world, 70))
+            sizes = {"dtype": torch.bfloat16, "device": "cuda"}
+            x, weight = (torch.ones(m, 40, **sizes) for m in (66 * world, 70))
             products.matmul_reduce_scatter(x, weight, group)
             for shots in (1, 2):
                 products.matmul_all_reduce(x[:67], weight, group, shots)

@@ -8,6 +8,7 @@ tests.kernels.everything` runs all cases on all targets.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import zlib
 from typing import Any
@@ -24,6 +25,13 @@ from wavecast.kernels.operator import Operator  # noqa: E402
 
 CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), frozenset({"gfx1100", "gfx1201"})
 TARGETS = (*CDNA, *sorted(RDNA))
+SLOW_ON_RDNA = {
+    "linear_cross_entropy_backward",
+    "mla_prefill",
+    "moe_experts_backward",
+    "paged_attention",
+}
+"""Compiled there for seconds, with products that other operators have there in `make test`."""
 pytestmark = pytest.mark.torch
 
 
@@ -31,29 +39,47 @@ def _launches() -> list[Any]:
     """(operator, number of the case, target): every case on one target in rotation, the first case
     on every target. All but one are `thorough`."""
     found = []
-    products = 0
     for name in ops.names():
-        operator = ops.operator(name)
-        targets = [one for one in TARGETS if one in (operator.targets or TARGETS)]
-        start = zlib.crc32(name.encode())
-        rotated = [targets[(start + step) % len(targets)] for step in range(len(targets))]
-        each = [(number, rotated[number % len(targets)]) for number in range(len(operator.cases))]
-        quick = (0, next((one for one in rotated if one in CDNA), rotated[0]))
-        if _has_products(operator):
-            products += 1
-            if products % 2 == 0 and not RDNA.isdisjoint(rotated):
-                last = min(1, len(operator.cases) - 1)
-                quick = (last, next(one for one in rotated if one in RDNA))
+        operator, quick = ops.operator(name), QUICK[name]
+        rotated = _rotated(operator)
+        each = [(number, rotated[number % len(rotated)]) for number in range(len(operator.cases))]
         for number, target in dict.fromkeys([quick, *each, *((0, one) for one in rotated)]):
             marks = () if (number, target) == quick else pytest.mark.thorough
             found.append(pytest.param(name, number, target, marks=marks))
     return found
 
 
+def _quick() -> dict[str, tuple[int, str]]:
+    """The case and the target of every operator in `make test`."""
+    found = {}
+    products = 0
+    for name in ops.names():
+        operator = ops.operator(name)
+        rotated = _rotated(operator)
+        found[name] = (0, next((one for one in rotated if one in CDNA), rotated[0]))
+        if name not in SLOW_ON_RDNA and _has_products(operator):
+            products += 1
+            if products % 2 == 0 and not RDNA.isdisjoint(rotated):
+                last = min(1, len(operator.cases) - 1)
+                found[name] = (last, next(one for one in rotated if one in RDNA))
+    return found
+
+
+def _rotated(operator: Operator) -> list[str]:
+    """The targets of an operator. A backward operator begins with the same as the operator it is
+    the gradient of: the test of gradients compiles nothing that theirs compile."""
+    targets = [one for one in TARGETS if one in (operator.targets or TARGETS)]
+    start = zlib.crc32(operator.name.removesuffix("_backward").encode())
+    return [targets[(start + step) % len(targets)] for step in range(len(targets))]
+
+
 def _has_products(operator: Operator) -> bool:
     """Whether an operator uses matrix instructions."""
     flops = operator.work(**operator.cases[0]).flops or {}
     return not all(dtype.startswith("vector_") for dtype in flops)
+
+
+QUICK = _quick()
 
 
 @pytest.mark.parametrize(("name", "number", "target"), _launches())
@@ -113,8 +139,23 @@ def test_gradients_in_float64(name: str) -> None:
     assert torch.autograd.gradcheck(call, tuple(small.values()), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", [n for n in ops.names() if ops.operator(n).gradient])
-def test_gradients_with_the_fewest_arguments(name: str) -> None:
+def _differentiated() -> list[Any]:
+    """(operator, target): machine code without products; the references (None) of the others, whose
+    machine code is `thorough`."""
+    found = []
+    for name in ops.names():
+        operator = ops.operator(name)
+        if operator.gradient is None:
+            continue
+        if _has_products(operator):
+            found += [(name, None), pytest.param(name, "gfx942", marks=pytest.mark.thorough)]
+        else:
+            found.append((name, QUICK[name][1]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "target"), _differentiated())
+def test_gradients_with_the_fewest_arguments(name: str, target: str | None) -> None:
     """PyTorch passes on the arguments that were given alone; no result may be another's alias."""
     operator = ops.operator(name)
     parameters = inspect.signature(operator.call).parameters.values()
@@ -122,7 +163,7 @@ def test_gradients_with_the_fewest_arguments(name: str) -> None:
     given = operator.inputs(Make(4), **{**operator.cases[0], **_FEWEST.get(name, {})})
     tensors = [given[one] for one in needed if isinstance(given.get(one), torch.Tensor)]
     floating = [tensor.requires_grad_() for tensor in tensors if tensor.is_floating_point()]
-    with device("gfx942"):
+    with device(target) if target else contextlib.nullcontext():
         returned = getattr(torch.ops.wavecast, name)(*map(given.get, needed))
         returned = (returned,) if isinstance(returned, torch.Tensor) else returned
         torch.stack([one.float().sum() for one in returned if one.requires_grad]).sum().backward()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
 import wavecast  # noqa: E402
+from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 
@@ -49,8 +51,13 @@ def test_gradients_of_any_stride_and_empty_tensors() -> None:
     assert torch.allclose(mean, 0.1 * grad)
 
 
-@pytest.mark.parametrize("master", [False, True])
-@pytest.mark.parametrize("arch", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize(
+    ("arch", "master"),
+    thorough_beyond(
+        [("gfx942", True), ("gfx1100", False)],
+        itertools.product(["gfx942", "gfx1100"], [False, True]),
+    ),
+)
 def test_a_list_in_one_launch_bit_by_bit(arch: str, master: bool) -> None:
     torch.manual_seed(0)
     kind = torch.bfloat16 if master else torch.float32

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.integrations.triton import device  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
@@ -47,11 +50,17 @@ def test_extreme_values(name: str, arch: str) -> None:
     assert not same_codes(got, operator.reference(x), {})
 
 
+DTYPES = [torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.int8]
+
+
 @pytest.mark.parametrize(
-    "dtype",
-    [torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.int8],
-)
-@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+    ("arch", "dtype"),
+    thorough_beyond(
+        [*(("gfx942", dtype) for dtype in DTYPES), ("gfx90a", DTYPES[0]), ("gfx950", DTYPES[0]),
+         ("gfx950", DTYPES[2])],
+        itertools.product(["gfx90a", "gfx942", "gfx950"], DTYPES),
+    ),
+)  # fmt: skip
 def test_codes_of_every_bfloat16_are_those_of_a_cast(dtype: torch.dtype, arch: str) -> None:
     """Bit for bit, so signs of zero too; gfx942 converts half of some values."""
     x = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
