@@ -12,6 +12,7 @@ from tests.model.test_predict import profile
 from tests.rules.support import assembly_subject, memory, with_memory
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
+from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel
 from wavecast.model.launches import LaunchChanges
 from wavecast.model.predict import predict
@@ -104,6 +105,30 @@ def test_a_cost_that_is_paid_once_has_a_break_even() -> None:
     assert found.outcome.break_even is not None
     saved = found.outcome.seconds * found.time_saved / (1 - found.time_saved)
     assert found.outcome.break_even == pytest.approx(1.0 / saved, rel=0.01)
+
+
+def test_fixes_that_cannot_be_predicted_leave_the_finding_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise Unpredictable("nobody knows")
+
+    monkeypatch.setattr(fixing, "recompiled", refused)
+    (found,) = fixed(Fix("", Simulated(frozenset(), refused)), Fix("", Recompiled("")))
+    assert (found.advice, found.time_saved, found.outcome) == ("as found", None, None)
+
+
+def test_a_kernel_whose_time_is_unknown_after_the_fix_has_no_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subject = assembly_subject("s_endpgm", grid=(8, 1, 1))
+    assert subject.launch is not None
+    read = ReadLaunch(subject.launch, Kernel("k", subject.program, descriptor()), subject.analysis)
+    monkeypatch.setattr(fixing, "recompiled", lambda *_: read.launch)
+    monkeypatch.setattr(fixing, "read_launch", lambda *_: read)
+    monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(None))
+    found = Fixing(read, DEVICE, profile(1216), 1.0)
+    assert found.outcome(Fix("", Recompiled(""))) is None
 
 
 @pytest.mark.parametrize(("workgroups", "counts"), [(8, True), (9, True), (16, False)])
