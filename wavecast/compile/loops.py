@@ -22,6 +22,7 @@ import numpy as np
 
 from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
+from wavecast.isa.collector import no_collections
 
 _ENTRY: Final = "wavecast_loop"
 """The function of an object: i32 (slots), the status that Numba's functions return."""
@@ -98,6 +99,7 @@ class CompiledLoop:
             if name in namespace:
                 yield name, namespace[name]
 
+    @no_collections()
     def _compiled(self, arguments: tuple) -> bytes:
         """The object code for the types of these arguments."""
         import numba
@@ -127,7 +129,7 @@ class CompiledLoop:
             compiler: Any = numba.njit
             known[name] = compiler(
                 clone,
-                inline="always" if self._inline else "never",
+                forceinline=self._inline,
                 _nrt=False,
                 no_cpython_wrapper=True,
                 no_cfunc_wrapper=True,
@@ -145,7 +147,8 @@ def loop(function: Callable[..., Any]) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """A loop whose code is put into those that call it."""
+    """A loop whose code LLVM puts into those that call it. Numba can do that too, and takes half as
+    long again to compile the simulator."""
     assert isinstance(function, FunctionType)
     return CompiledLoop(function, inline=True)
 
