@@ -3,7 +3,10 @@ collector."""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
+import importlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +15,8 @@ import pytest
 
 from tests.warm_python import captures
 
-CACHES = Path(__file__).resolve().parents[1] / "build" / "tests"
+HERE = Path(__file__).resolve().parent
+CACHES = HERE.parent / "build" / "tests"
 """What the tests compile, by program: none of it in a fresh checkout, and none of the user's."""
 FOLDERS = {
     "WAVECAST_CACHE_DIR": "wavecast",
@@ -41,11 +45,28 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("WAVECAST_CAPTURE_CACHE", "0")
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Import no file in the order of another process of the tests. Each compiles its part first,
+    with pytest's assertions, and reads the bytecode that the others have written meanwhile."""
+    gc.disable()
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != session.config.getini("testpaths"):
+        return
+    files = sorted(HERE.rglob("test_*.py"))
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in files[first:] + files[:first]:
+        name = ".".join(path.relative_to(HERE.parent).with_suffix("").parts)
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collection reports it
+            importlib.import_module(name)
+
+
 def pytest_collection_finish() -> None:
     """Leave what was imported out of collections: a fifth of the time of tests that compute."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    atexit.register(gc.unfreeze)  # the end of Python collects, and Triton reports what is left
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -53,7 +74,3 @@ def warm_captures() -> Iterator[None]:
     """Scripts are captured in forks of one process that has imported PyTorch and Triton."""
     with captures():
         yield
-
-
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()
