@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
-from wavecast.compile.dwarf import LineTable, line_table
+from wavecast.compile.dwarf import LineTable
 from wavecast.errors import InputError
 from wavecast.isa import elf
 from wavecast.isa.decode import wave_lanes_of
@@ -47,17 +47,17 @@ _ENDS: Final = frozenset({Control.BRANCH, Control.INDIRECT, Control.END})
 
 
 def disassemble(
-    data: bytes,
     image: elf.Elf,
+    lines: LineTable | None,
     target: str,
     kernels: Set[str],
     kernel: str,
     descriptor: KernelDescriptor,
 ) -> str:
-    """One kernel of a code object as text, with the functions that are not among its `kernels`.
-    Raises InputError for a word that is not an instruction where execution leads."""
+    """One kernel of a code object as text, with the functions that are not among its `kernels` and
+    the source `lines` of the object. Raises InputError for a word that is not an instruction where
+    execution leads."""
     found = list(functions(image, kernels))
-    lines = line_table(data, image)
     out = [f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"', "\t.text"]
     if lines is not None:
         out += [

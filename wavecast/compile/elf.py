@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from wavecast.compile import containers, disassemble
@@ -13,6 +13,7 @@ from wavecast.compile.assembly import code_objects, resolve_target
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.digest import key
+from wavecast.compile.dwarf import line_table
 from wavecast.compile.member import Member
 from wavecast.compile.stages import ObjectStages
 from wavecast.errors import InputError, WavecastError
@@ -118,12 +119,16 @@ def _load_code_object(
         compiler=_producer(image),
     )
 
+    lines = lru_cache(partial(line_table, data, image))
+
     def text_of(code: CodeObject) -> str:
         entry = key("disassembly", _FORMAT, processor, code.digest)
         text = cache.get(entry)
         if not isinstance(text, str):
             described = descriptors[code.kernel]
-            text = disassemble.disassemble(data, image, processor, symbols, code.kernel, described)
+            text = disassemble.disassemble(
+                image, lines(), processor, symbols, code.kernel, described
+            )
             cache.put(entry, text)
         return text
 

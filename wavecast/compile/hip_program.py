@@ -118,7 +118,7 @@ def shared_library(sources: Sequence[Path], output: Path, versions: Path) -> Non
     """Compile C sources with HIP's host headers to a shared library named `SONAME`, whose symbols
     have the `versions` of a version script. Raises MissingTool without a compiler, CompileError."""
     flags = (
-        "-std=gnu11", "-O2", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
+        "-std=gnu11", "-Os", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
         f"-I{toolchain.INCLUDE}", f"-Wl,-soname,{SONAME}",
         f"-Wl,--version-script={versions}",
     )  # fmt: skip
@@ -150,7 +150,7 @@ def _linkers(tools: Toolchain) -> tuple[tuple[tuple[str, ...], tuple[str, ...]],
         return (((tools.compiler[0], "--driver-mode=g++"), ()),)
     target = ("-target", toolchain.zig_target())
     c, cxx = ((tools.compiler[0], language, *target) for language in ("cc", "c++"))
-    return ((c, ("-O2",)), (cxx, ("-Os",)))
+    return ((c, ("-Os",)), (cxx, ("-Os",)))
 
 
 def _c_compiler() -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,19 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("hip") / "features"
     hip_programs.build(SOURCE, "gfx942", made)
     return made
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Other programs for gfx942 by name, each built once and without the C++ library."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    @cache
+    def build(name: str) -> Path:
+        hip_programs.build(SOURCE.with_name(f"{name}.hip"), "gfx942", folder / name, SMALL)
+        return folder / name
+
+    return build
 
 
 def ran(
@@ -73,11 +88,13 @@ def test_code_of_other_compilers_is_read_from_the_program(
     ],
 )
 def test_libraries_do_what_loops_of_the_host_do(
-    program: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str, by_host: str
+    program: Path,
+    built: Callable[[str], Path],
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    by_host: str,
 ) -> None:
-    made = tmp_path / name
-    hip_programs.build(SOURCE.with_name(f"{name}.hip"), "gfx942", made, SMALL)
-    code, out, err = ran(made, capfd, "")
+    code, out, err = ran(built(name), capfd, "")
     assert (code, out) == (0, "")
     said = re.fullmatch(r"wavecast: \d+ calls of (.*) were computed by the host\n", err)
     assert (said[1] if said else err) == by_host
@@ -128,11 +145,9 @@ def test_zig_builds_its_cxx_library_for_programs_that_need_it(
 
 
 def test_source_is_compiled_while_a_program_runs(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
+    built: Callable[[str], Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    made = tmp_path / "hiprtc"
-    hip_programs.build(SOURCE.with_name("hiprtc.hip"), "gfx942", made, SMALL)
-    code, out, err = ran(made, capfd, "")
+    code, out, err = ran(built("hiprtc"), capfd, "")
     assert (code, err) == (0, "")
     assert out == "15 15 3\nHIPRTC_ERROR_COMPILATION, the log has the line\n"
 
@@ -167,11 +182,9 @@ def test_symbols_have_the_versions_that_programs_built_with_rocm_ask_for(program
 
 
 def test_a_library_call_beyond_an_allocation_is_one_line(
-    capfd: pytest.CaptureFixture[str], tmp_path: Path
+    built: Callable[[str], Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    made = tmp_path / "libraries"
-    hip_programs.build(SOURCE.with_name("libraries.hip"), "gfx942", made, SMALL)
-    code, out, err = ran(made, capfd, "beyond")
+    code, out, err = ran(built("libraries"), capfd, "beyond")
     assert (code, out) == (2, "")
     assert re.fullmatch(
         r"wavecast: hipblas scal\.S: 20000 bytes from 0x\w+ are beyond the end of an allocation of "
