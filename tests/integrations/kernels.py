@@ -82,8 +82,8 @@ def described(source, out_ptr):
 
 
 @triton.jit
-def greedy(a_ptr, b_ptr, c_ptr):
-    small, large = tl.arange(0, 64), tl.arange(0, 1024)
+def greedy(a_ptr, b_ptr, c_ptr, SIZE: tl.constexpr = 64):
+    small, large = tl.arange(0, SIZE), tl.arange(0, 1024)
     a = tl.load(a_ptr + small[:, None] * 1024 + large[None, :])
-    b = tl.load(b_ptr + large[:, None] * 64 + small[None, :])
-    tl.store(c_ptr + small[:, None] * 64 + small[None, :], tl.dot(a, b))
+    b = tl.load(b_ptr + large[:, None] * SIZE + small[None, :])
+    tl.store(c_ptr + small[:, None] * SIZE + small[None, :], tl.dot(a, b))

@@ -134,7 +134,7 @@ def test_host_tensor_descriptors(device):
 def test_too_much_shared_memory_is_an_error_of_the_launch():
     x = torch.rand(256, 256, dtype=torch.float32)
     with pytest.raises(CompileError, match="shared memory"):
-        capture_call(kernels.greedy, (x, x, x), {}, grid=(1,), device=GFX942)
+        capture_call(kernels.greedy, (x, x, x, 32), {}, grid=(1,), device=GFX942)
 
 
 def test_filter_empty_grids_and_warmup_record_nothing():

@@ -34,11 +34,12 @@ class Page:
     Console messages, exceptions and policy violations are collected in `problems`.
     """
 
-    def __init__(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+    def __init__(self, **shown: Any) -> None:
+        """What is shown is as of `show`."""
         self.problems: list[str] = []
         self.requests: list[str] = []
         self._next = 0
-        self._width, self._height, self._dark = width, height, dark
+        self._shown = shown
 
     def __enter__(self) -> Page:
         self._profile = tempfile.TemporaryDirectory(
@@ -80,9 +81,13 @@ class Page:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=self._width, height=self._height,
+        self.show(**self._shown)
+
+    def show(self, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+        """Change the size of the window and its colour scheme."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)  # fmt: skip
-        scheme = "dark" if self._dark else "light"
+        scheme = "dark" if dark else "light"
         self.call(
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],

@@ -30,6 +30,13 @@ def page(browser: Page, tmp_path: Path) -> Page:
     return opened(browser, tmp_path, sample.report())
 
 
+@pytest.fixture
+def resized(browser: Page) -> Iterator[Page]:
+    """The browser, whose window has the usual size again after the test."""
+    yield browser
+    browser.show()
+
+
 def opened(browser: Page, folder: Path, report) -> Page:
     file = folder / "report.html"
     file.write_text(report_html.render(report), encoding="utf-8")
@@ -157,25 +164,24 @@ def test_a_long_kernel_opens_whole(browser: Page, tmp_path: Path):
 @pytest.mark.parametrize(
     ("width", "dark"), [(1280, False), (1280, True), (800, False), (400, False)]
 )
-def test_screenshot_shows_something(tmp_path: Path, width: int, dark: bool):
-    with Page(width=width, height=700, dark=dark) as browser:
-        page = opened(browser, tmp_path, sample.report())
-        image = page.screenshot()
-        fits = page.run("document.documentElement.scrollWidth <= innerWidth")
-    assert fits
+def test_screenshot_shows_something(resized: Page, tmp_path: Path, width: int, dark: bool):
+    resized.show(width, 700, dark)
+    page = opened(resized, tmp_path, sample.report())
+    image = page.screenshot()
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
     size, colours = png_statistics(image)
     assert size == (width, 700)
     assert colours > 40
 
 
 @pytest.mark.parametrize("width", [400, 800, 1100, 1280])
-def test_no_column_of_the_comparison_is_out_of_sight(tmp_path: Path, width: int):
-    with Page(width=width, height=700, dark=False) as browser:
-        page = opened(browser, tmp_path, sample.report())
-        furthest = page.run(
-            "Math.max(...[...document.querySelectorAll('.compare td')]"
-            ".map(e => e.getBoundingClientRect().right))"
-        )
+def test_no_column_of_the_comparison_is_out_of_sight(resized: Page, tmp_path: Path, width: int):
+    resized.show(width, 700)
+    page = opened(resized, tmp_path, sample.report())
+    furthest = page.run(
+        "Math.max(...[...document.querySelectorAll('.compare td')]"
+        ".map(e => e.getBoundingClientRect().right))"
+    )
     assert furthest <= width
 
 
