@@ -66,8 +66,8 @@ def _looks_up(kind: type[nn.Module]) -> bool:
 
 def _knows_windows(model: nn.Module) -> bool:
     """Whether layers say their windows, and the release of transformers asks `mask` as it is."""
-    from transformers import PreTrainedModel
     from transformers.masking_utils import sdpa_mask
+    from transformers.modeling_utils import PreTrainedModel
 
     if "q_length" not in inspect.signature(sdpa_mask).parameters:
         return False
@@ -77,8 +77,8 @@ def _knows_windows(model: nn.Module) -> bool:
 
 def register() -> None:
     """Add the library's attention and its masks to the registries of transformers."""
-    from transformers import AttentionInterface
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+    from transformers.modeling_utils import AttentionInterface
 
     AttentionInterface.register(WINDOWED, attention)
     ALL_MASK_ATTENTION_FUNCTIONS.register(WINDOWED, mask)
