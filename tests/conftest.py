@@ -41,8 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[name] = str(CACHES / folder)
     # Tensors of tests are small: threads of PyTorch would wait for each other, at full speed
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # Inductor compiles programs to find the vector instructions of the CPU, for as long as all tests
-    # of its code for the CPU take
+    # Inductor compiles programs to find the vector instructions of the CPU, for as long as all
+    # tests of its code for the CPU take
     os.environ["TORCHINDUCTOR_VEC_ISA_OK"] = "0"
     # A script of the last session must run again; tests of the cache switch it on
     os.environ.setdefault("WAVECAST_CAPTURE_CACHE", "0")

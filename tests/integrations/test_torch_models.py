@@ -295,6 +295,7 @@ def test_layer_norms_of_another_kind_are_left() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.operators
+@pytest.mark.thorough
 def test_gradients_that_are_zero_stay_zero_up_to_rounding() -> None:
     """The bias of keys shifts all logits of a query alike: its gradient is rounding and nothing
     else, so that errors are measured by the largest gradient of the model."""
