@@ -13,7 +13,7 @@ from wavecast.model.ops.attention import Attention
 from wavecast.systems import huggingface
 from wavecast.systems.graph import Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism, check
-from wavecast.systems.windows import windowed
+from wavecast.systems.windows import in_pieces, windowed
 
 CHUNK = Attention(
     batch=1, heads=8, kv_heads=1, seq_q=1024, seq_k=1024, head=64, head_v=64, dtype="bf16",
@@ -44,6 +44,21 @@ def test_short_sequences_and_single_queries_keep_their_form() -> None:
     assert windowed(CHUNK, 1024) == CHUNK
     one = replace(CHUNK, seq_q=1, seq_k=5000, causal=False)
     assert windowed(one, 128) == replace(one, seq_k=128)
+
+
+@pytest.mark.parametrize("queries", [8192, 16384, 12288])
+def test_a_prompt_is_computed_piece_by_piece(queries: int) -> None:
+    op = replace(CHUNK, seq_q=queries, seq_k=queries)
+    exact = sum(query % 8192 + 1 for query in range(queries))
+    assert pairs(in_pieces(op, 8192)) == pytest.approx(exact, rel=0.15)
+
+
+def test_short_sequences_keep_their_form_and_others_see_half_a_piece() -> None:
+    assert in_pieces(CHUNK, 1024) == CHUNK
+    one = replace(CHUNK, seq_q=1, seq_k=5000, causal=False)
+    assert in_pieces(one, 128) == replace(one, seq_k=64)
+    part = replace(CHUNK, seq_q=64, seq_k=5000)
+    assert in_pieces(part, 128) == replace(part, seq_k=96)
 
 
 def test_time_of_a_windowed_layer_grows_with_the_chunk_not_with_its_square(ready) -> None:

@@ -246,6 +246,8 @@ def _attention(kernel: EngineKernel) -> Covered | Uncovered:
         return Uncovered("compressed attention")
     if attention.head_dim > _HEAD:
         return Uncovered(f"heads of {attention.head_dim} elements")
+    if attention.chunked:
+        return Uncovered("attention in pieces")
     causal = kernel.node.name == "prefill attention"
     tensor = kernel.builder.parallel.attention_tensor
     sizes: dict[str, Any] = {

@@ -14,6 +14,8 @@ class GroupedQueryAttention:
 
     `window` is the number of keys a query sees (0: all), `gated`: the projection of the queries has
     a gate of the same size that multiplies the output, `rotary`: positions rotate queries and keys.
+    `chunked`: the sequence is divided into pieces of `window` tokens, and a query sees the keys of
+    its piece (Llama 4).
     """
 
     heads: int
@@ -22,10 +24,13 @@ class GroupedQueryAttention:
     window: int = 0
     gated: bool = False
     rotary: bool = True
+    chunked: bool = False
 
     @property
     def name(self) -> str:
-        """`attention`, or with its window."""
+        """`attention`, or with its window or piece."""
+        if self.chunked:
+            return f"attention in pieces of {self.window:,} tokens"
         return f"attention over {self.window:,} tokens" if self.window else "attention"
 
     def parameters(self, hidden: int) -> int:
@@ -39,14 +44,22 @@ class GroupedQueryAttention:
         """Elements of the cache per token: a key and a value per head."""
         return 2 * self.kv_heads * self.head_dim
 
+    def keys_seen(self, position: int) -> int:
+        """Keys that the query at a position sees; the first position is 1."""
+        if not self.window:
+            return position
+        return (position - 1) % self.window + 1 if self.chunked else min(position, self.window)
+
 
 @dataclass(frozen=True, slots=True)
 class SparseIndexer:
-    """Chooses the `topk` keys that latent attention reads: `heads` of `dim` score every key."""
+    """Chooses the `topk` keys that latent attention reads: `heads` of `dim` score every key.
+    `shared`: the layer has no indexer and reads the keys that the last one before it chose."""
 
     heads: int
     dim: int
     topk: int
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,9 @@ class LatentAttention:
 
     @property
     def name(self) -> str:
-        """`latent attention`, sparse with an indexer."""
+        """`latent attention`, sparse with an indexer, its own or that of a layer before."""
+        if self.indexer and self.indexer.shared:
+            return "sparse latent attention, shared indexer"
         return "sparse latent attention" if self.indexer else "latent attention"
 
     def parameters(self, hidden: int) -> int:
@@ -77,7 +92,7 @@ class LatentAttention:
         total += hidden * (self.kv_rank + self.rope)
         total += self.kv_rank * self.heads * (self.nope + self.value)
         total += self.heads * self.value * hidden
-        if self.indexer:
+        if self.indexer and not self.indexer.shared:
             total += (self.q_rank or hidden) * self.indexer.heads * self.indexer.dim
             total += hidden * (self.indexer.dim + self.indexer.heads)
         return total
@@ -90,7 +105,7 @@ class LatentAttention:
     @property
     def index_elements(self) -> int:
         """Elements of the indexer's cache per token."""
-        return self.indexer.dim if self.indexer else 0
+        return self.indexer.dim if self.indexer and not self.indexer.shared else 0
 
 
 @dataclass(frozen=True, slots=True)

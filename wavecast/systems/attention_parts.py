@@ -9,6 +9,7 @@ from wavecast.model.ops.attention import BEST
 from wavecast.model.ops.attention import Attention as AttentionOp
 from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.gemm import Gemm
+from wavecast.systems import windows
 from wavecast.systems.architecture import (
     CompressedAttention,
     GroupedQueryAttention,
@@ -19,7 +20,6 @@ from wavecast.systems.architecture import (
 from wavecast.systems.compressed_parts import compressed_nodes
 from wavecast.systems.latent_parts import latent_nodes
 from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
-from wavecast.systems.windows import windowed
 
 _CHUNK: Final = 64
 """Tokens that chunked linear attention multiplies at once (flash-linear-attention, vLLM)."""
@@ -74,7 +74,7 @@ def _grouped(
             causal=causal,
             library=BEST,
         )
-        yield Node(name, "attention", windowed(op, attention.window) if attention.window else op)
+        yield Node(name, "attention", windows.of_layer(op, attention))
     if attention.gated:
         yield Node("gate", "attention", Elementwise.of("mul", (rows, heads * head), "bf16"))
     return heads * head

@@ -14,19 +14,17 @@ from wavecast.systems.config_fields import Fields
 
 @dataclass(frozen=True, slots=True)
 class DecoderStyle:
-    """What layers of a model share: the function of norms, the number of learned positions, and
-    whether the output projection is the embedding where the configuration does not say."""
+    """What layers of a model share: the function of norms, and the number of learned positions."""
 
     norm: str = "rms_norm"
     positions: int = 0
-    tied: bool = False
 
 
 def _attention(
     fields: Fields, *, kv_heads: int | None = None, rotary: bool = False
 ) -> GroupedQueryAttention:
     heads = fields.integer("num_attention_heads", "n_head")
-    hidden = fields.integer("hidden_size", "n_embd")
+    hidden = fields.integer("hidden_size", "n_embd", "n_embed")
     if hidden % heads:
         raise UsageError(f"{fields.name}: {hidden} elements do not divide among {heads} heads")
     keys = heads if kv_heads is None else kv_heads
@@ -36,9 +34,9 @@ def _attention(
 
 
 def _mlp(fields: Fields, name: str, function: str) -> DenseMlp:
-    """Four times the width where the configuration does not say."""
-    width = fields.integer("hidden_size", "n_embd")
-    inter = fields.integer(name, default=4 * width) if name else 4 * width
+    """Four times the width where neither the configuration nor its class says."""
+    width = fields.integer("hidden_size", "n_embd", "n_embed")
+    inter = fields.optional(name) or 4 * width if name else 4 * width
     return DenseMlp(inter, gated=False, activation=function)
 
 
@@ -66,12 +64,13 @@ def _neox(fields: Fields) -> list[Layer]:
 
 
 def _falcon(fields: Fields) -> list[Layer]:
-    values = fields.values
-    new = bool(values.get("new_decoder_architecture", False))
-    shared = 1 if values.get("multi_query", True) else None
-    keys = fields.integer("num_kv_heads") if new else shared
-    attention = _attention(fields, kv_heads=keys, rotary=not values.get("alibi", False))
-    parallel = new or bool(values.get("parallel_attn", True))
+    new = fields.switch("new_decoder_architecture")
+    shared = 1 if fields.switch("multi_query") else None
+    grouped = fields.optional("num_kv_heads")
+    attention = _attention(
+        fields, kv_heads=grouped if new else shared, rotary=not fields.switch("alibi")
+    )
+    parallel = fields.switch("parallel_attn") or new
     layer = Layer(attention, _mlp(fields, "ffn_hidden_size", "gelu"), parallel=parallel)
     return [layer] * fields.depth
 
@@ -87,15 +86,13 @@ GPT_READERS: Final[Mapping[str, Callable[[Fields], list[Layer]]]] = {
 
 STYLES: Final[Mapping[str, Callable[[Fields], DecoderStyle]]] = {
     "gpt2": lambda f: DecoderStyle(
-        "layer_norm", f.integer("n_positions", "max_position_embeddings"), tied=True
+        "layer_norm", f.integer("n_positions", "max_position_embeddings")
     ),
     # The first two rows of the table of positions are for padding.
-    "opt": lambda f: DecoderStyle(
-        "layer_norm", f.integer("max_position_embeddings") + 2, tied=True
-    ),
-    "bloom": lambda _: DecoderStyle("layer_norm", tied=True),
+    "opt": lambda f: DecoderStyle("layer_norm", f.integer("max_position_embeddings") + 2),
+    "bloom": lambda _: DecoderStyle("layer_norm"),
     "gpt_neox": lambda _: DecoderStyle("layer_norm"),
-    "falcon": lambda _: DecoderStyle("layer_norm", tied=True),
+    "falcon": lambda _: DecoderStyle("layer_norm"),
 }
 """`model_type` -> what its layers share, where it differs from Llama."""
 

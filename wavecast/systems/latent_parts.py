@@ -31,7 +31,7 @@ def latent_nodes(
         yield builder.projection("q_proj", rows, heads * query, hidden)
         yield builder.projection("kv_a_proj", rows, shared, hidden)
     yield from builder.rope(rows, heads * attention.rope, shared)
-    if attention.indexer:
+    if attention.indexer and not attention.indexer.shared:
         rank = attention.q_rank or hidden
         yield from index_nodes(
             builder, attention.indexer, step, rank=rank, width=attention.indexer.dim

@@ -1,4 +1,4 @@
-"""Sliding windows of attention: what kernels compute of the keys that queries see."""
+"""Windows and pieces of attention: what kernels compute of the keys that queries see."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ from dataclasses import replace
 from typing import Final
 
 from wavecast.model.ops.attention import Attention
+from wavecast.systems.architecture import GroupedQueryAttention
 
 _BLOCK: Final = 128
 """Fewest queries that kernels of attention with a window take at once."""
+
+
+def of_layer(op: Attention, attention: GroupedQueryAttention) -> Attention:
+    """The attention of a layer: with its window or pieces, where it has any."""
+    if not attention.window:
+        return op
+    return (in_pieces if attention.chunked else windowed)(op, attention.window)
 
 
 def windowed(op: Attention, window: int) -> Attention:
@@ -31,6 +39,21 @@ def windowed(op: Attention, window: int) -> Attention:
     return found if _pairs(found) < _pairs(op) else op
 
 
+def in_pieces(op: Attention, piece: int) -> Attention:
+    """Attention whose queries, the last ones of `seq_k` tokens, see the keys of their piece of
+    `piece` tokens before and at them (chunked attention of Llama 4).
+
+    A decoding query is anywhere in its piece, and sees half of it. A chunk of a prompt is computed
+    piece by piece; one that is shorter than a piece begins anywhere in it.
+    """
+    if op.seq_k <= piece:
+        return op
+    pieces = -(-op.seq_q // piece)
+    queries = -(-op.seq_q // pieces)
+    before = (piece - queries) // 2 if pieces == 1 else 0
+    return replace(op, batch=op.batch * pieces, seq_q=queries, seq_k=queries + before)
+
+
 def _pairs(op: Attention) -> float:
     """Pairs of query and key of a causal operation."""
     return op.batch * op.seq_q * (op.seq_k - (op.seq_q - 1) / 2)
@@ -41,4 +64,4 @@ def block_of(queries: int, window: int) -> int:
     return min(queries, max(_BLOCK, window // 8))
 
 
-__all__ = ["block_of", "windowed"]
+__all__ = ["block_of", "in_pieces", "of_layer", "windowed"]

@@ -34,7 +34,9 @@ def _attention(attention: Attention, sequence: int) -> float:
     """Forward FLOPs of a token in a layer."""
     match attention:
         case GroupedQueryAttention():
-            return 4.0 * attention.heads * attention.head_dim * _keys(sequence, attention.window)
+            seen = min(sequence, attention.window) if attention.chunked else sequence
+            keys = _keys(seen, 0 if attention.chunked else attention.window)
+            return 4.0 * attention.heads * attention.head_dim * keys
         case LatentAttention():
             width = attention.nope + attention.rope + attention.value
             return 2.0 * attention.heads * width * _keys(sequence, 0)

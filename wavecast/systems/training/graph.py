@@ -18,6 +18,7 @@ from wavecast.model.ops.elementwise import Elementwise
 from wavecast.model.ops.gemm import Gemm
 from wavecast.model.ops.moe import FusedMoe
 from wavecast.model.ops.norm import Norm
+from wavecast.systems import windows
 from wavecast.systems.architecture import (
     ExpertMlp,
     GroupedQueryAttention,
@@ -29,7 +30,6 @@ from wavecast.systems.graph import Builder, Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.precision import Precision, WeightFormat
 from wavecast.systems.training.setup import LORA_TARGETS, TrainingSetup
-from wavecast.systems.windows import windowed
 
 _DIVIDED: Final = frozenset({"input_norm", "post_norm", "router", "topk", "add shared"})
 """Kernels whose rows sequence parallelism divides."""
@@ -157,10 +157,11 @@ class TrainingGraph:
         so each sees the average number of keys. Windows are blocks of queries that see the window
         before them."""
         attention, keys = layer.attention, (self.setup.sequence + op.seq_q) // 2
-        window = attention.window if isinstance(attention, GroupedQueryAttention) else 0
-        if not window or self.setup.sequence <= window:
+        if not isinstance(attention, GroupedQueryAttention) or not attention.window:
             return replace(op, seq_k=keys)
-        return windowed(replace(op, seq_k=max(op.seq_q, keys)), window)
+        if self.setup.sequence <= attention.window:
+            return replace(op, seq_k=keys)
+        return windows.of_layer(replace(op, seq_k=max(op.seq_q, keys)), attention)
 
     def _experts(self, mlp: ExpertMlp) -> Iterator[Node]:
         """Routed experts as grouped products, every expert with the same number of tokens. Tokens
