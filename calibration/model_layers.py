@@ -5,6 +5,7 @@ reads its configuration. `calibration.config_fields` compares both for every fie
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import logging
 import warnings
@@ -109,7 +110,7 @@ def built(values: Mapping[str, Any], *, device: str = "cpu") -> nn.Module | None
     """The model of a configuration; None where transformers refuses it."""
     with _quiet():
         try:
-            config = CONFIG_MAPPING[values["model_type"]].from_dict(dict(values))
+            config = CONFIG_MAPPING[values["model_type"]].from_dict(copy.deepcopy(dict(values)))
             config._attn_implementation = "eager"
             with torch.device(device):
                 found = _class(config)
@@ -250,9 +251,11 @@ def _state(cached: Any) -> int:
 
 def _heads_of_cache(modules: Iterable[Any], cached: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Heads and keys of a layer whose attention is no function to record (BLOOM, Falcon): from its
-    cache. All keys are seen."""
-    heads = next(m.num_heads for m in modules if isinstance(getattr(m, "num_heads", None), int))
-    shape = (heads, cached.keys.shape[1], cached.keys.shape[-1], cached.values.shape[-1])
+    cache, for which Falcon repeats heads of keys. All keys are seen."""
+    found = [m for m in modules if isinstance(getattr(m, "num_heads", None), int)]
+    module = next((m for m in found if hasattr(m, "num_kv_heads")), found[0])
+    keys = getattr(module, "num_kv_heads", cached.keys.shape[1])
+    shape = (module.num_heads, keys, cached.keys.shape[-1], cached.values.shape[-1])
     return shape, tuple(range(1, TOKENS + 1))
 
 

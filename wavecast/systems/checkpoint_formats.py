@@ -36,11 +36,12 @@ def of_checkpoint(config: Mapping[str, Any]) -> Precision:
         raise _unread("quant_method", method, _METHODS)
     format_of, cache = _METHODS[method](quantisation)
     found = {role: _of_role(format_of, names) for role, names in modules_by_role(config).items()}
-    experts = _expert_dtype(quantisation, config) or found.get("experts", _WIDE)
+    # A model without experts, or without other perceptrons, has one format for both.
+    one = found.get("dense") or found["experts"]
     return Precision(
         attention=found["attention"],
-        dense=found.get("dense", experts),
-        experts=experts,
+        dense=one,
+        experts=_expert_dtype(quantisation, config) or found.get("experts", one),
         head=_WIDE,
         cache=cache,
     )

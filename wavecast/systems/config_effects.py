@@ -21,7 +21,7 @@ _SAME: Final = {"kimi_k2": "deepseek_v3"}
 """Types without a class in transformers -> the type whose class engines take for them (vLLM)."""
 EVERY_TYPE: Final = "*"
 _NOTHING: Final = (None, False, 0, [], {}, "")
-"""Values that switch a field off."""
+"""Values that switch a field off; a step of 1 does too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,10 @@ def check_unread(kind: str, fields: Fields) -> None:
 
 
 def _off(name: str, fields: Fields) -> bool:
-    """Whether a field that the class does not have is off, or has the value that the classes with
-    it have where it is absent. Windows have a switch in Qwen's configurations."""
+    """Whether a field that the class does not have is off. Windows have a switch in Qwen's
+    configurations."""
     value, switch = fields.values[name], fields.values.get("use_sliding_window")
-    usual = (rows[name].default for rows in table().values() if name in rows)
-    if value in _NOTHING or value in usual:
+    if value in _NOTHING or (value == 1 and value is not True):
         return True
     if name == "max_window_layers":
         return not switch

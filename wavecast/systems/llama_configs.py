@@ -57,8 +57,10 @@ def _qwen(fields: Fields) -> list[Layer]:
 
 
 def _switched_window(fields: Fields) -> int | None:
-    window = fields.optional("sliding_window", least=0)
-    return window if fields.switch("use_sliding_window") else None
+    if fields.switch("use_sliding_window"):
+        return fields.optional("sliding_window")
+    fields.settle("sliding_window")
+    return None
 
 
 def _mixtral(fields: Fields) -> list[Layer]:
@@ -105,12 +107,6 @@ def _qwen3_moe(fields: Fields) -> list[Layer]:
 
 def _qwen3_vl_moe(fields: Fields) -> list[Layer]:
     return [Layer(grouped(fields), mlp) for mlp in _sparse_mlps(fields)]
-
-
-def _qwen3_omni(fields: Fields) -> list[Layer]:
-    """A window in every layer, where there is one."""
-    attention = grouped(fields, window=fields.optional("sliding_window"))
-    return [Layer(attention, mlp) for mlp in _sparse_mlps(fields)]
 
 
 def _hybrid(fields: Fields) -> list[Attention]:
@@ -203,8 +199,7 @@ LLAMA_READERS: Final[Mapping[str, Callable[[Fields], list[Layer]]]] = {
     "minimax_m2": _minimax,
     "qwen2_moe": _qwen2_moe,
     "qwen3_moe": _qwen3_moe,
-    "qwen3_vl_moe_text": _qwen3_vl_moe,
-    "qwen3_omni_moe_text": _qwen3_omni,
+    **dict.fromkeys(("qwen3_vl_moe_text", "qwen3_omni_moe_text"), _qwen3_vl_moe),
     "qwen3_next": _qwen3_next,
     "qwen3_5_text": _qwen3_5,
     "qwen3_5_moe_text": _qwen3_5_moe,
