@@ -112,6 +112,10 @@ _TYPES_OF_RATES = {
 
 def _deepseek_v4(fields: Fields) -> list[Layer]:
     """Windows, and in most layers compressed keys: with an indexer, or more compressed without."""
+    if (shared := fields.optional("n_shared_experts", least=0)) != 1:
+        raise UsageError(f"{fields.name}: n_shared_experts is {shared}; transformers builds 1")
+    if fields.optional("hc_mult") == 1:
+        raise UsageError(f"{fields.name}: hc_mult is 1; hyper-connections need 2 hidden states")
     rates = _compress_rates(fields)
     index = indexer(fields)
     mixers: dict[str, Attention] = {
