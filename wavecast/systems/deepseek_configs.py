@@ -116,6 +116,7 @@ def _deepseek_v4(fields: Fields) -> list[Layer]:
         raise UsageError(f"{fields.name}: n_shared_experts is {shared}; transformers builds 1")
     if fields.optional("hc_mult") == 1:
         raise UsageError(f"{fields.name}: hc_mult is 1; hyper-connections need 2 hidden states")
+    fields.settle("num_hash_layers")  # how their experts are chosen, not how many
     rates = _compress_rates(fields)
     index = indexer(fields)
     mixers: dict[str, Attention] = {
