@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ from wavecast.arch.systems import system
 from wavecast.errors import UsageError
 from wavecast.model.ops.attention import Attention
 from wavecast.systems import huggingface
+from wavecast.systems.architecture import CompressedAttention
 from wavecast.systems.graph import Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism, check
 from wavecast.systems.windows import in_pieces, windowed
@@ -130,10 +130,11 @@ def test_groups_of_heads_must_divide() -> None:
 def test_layer_types_of_compression_ratios() -> None:
     name, values = huggingface.load("DeepSeek-V4-Flash")
     ratios = {**values, "num_hidden_layers": 4, "compress_ratios": [0, 4, 128, 4]}
-    rates = [
-        [layer.attention.rate] * count for layer, count in huggingface.read(ratios, name).layers
-    ]  # type: ignore[union-attr]
-    assert sorted(itertools.chain(*rates)) == [0, 4, 4, 128]
+    rates: list[int] = []
+    for layer, count in huggingface.read(ratios, name).layers:
+        assert isinstance(layer.attention, CompressedAttention)
+        rates += [layer.attention.rate] * count
+    assert sorted(rates) == [0, 4, 4, 128]
     zero = {"compressed_sparse_attention": 0}
     for wrong, message in ((3, "not a mapping"), (zero, "compressed_sparse_attention is 0")):
         with pytest.raises(UsageError, match=message):
