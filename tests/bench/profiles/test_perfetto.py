@@ -247,7 +247,8 @@ def test_a_trace_that_ends_early(tmp_path: Path, missing: int) -> None:
     [
         (_kernel(1, 4)[:1], [], "1 slice without a beginning"),
         (_kernel(1, 4)[1:], [], "1 slice without a beginning"),
-        (_kernel(9, 4), [], "1 record cannot be read, left out"),
+        (_kernel(9, 4), [], "1 record without a start and a later end: left out"),
+        (_kernel(9, 9), [], "1 record without a start and a later end: left out"),
         (_kernel(1 << 63, (1 << 63) + 2), [], "1 record cannot be read, left out"),
         ([b"\x08", *_kernel(1, 4)], [3], "1 record cannot be read, left out"),
         ([_packet(previous_packet_dropped=1), *_kernel(1, 4)], [3], "the writer lost packets"),

@@ -2,7 +2,8 @@
 
 From the end of the last kernel backwards: a kernel that started when another one ended waited for
 it; else it waited for its call, and the host was what the device waited for until the kernel before
-it had ended. Every nanosecond of the span is in exactly one part.
+it had ended, unless the file lacks what may have run in that time. Every nanosecond of the span is
+in exactly one part.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def critical_path(profile: Profile, device: int) -> CriticalPath:
     }
     order = np.argsort(ends, kind="stable")
     sorted_ends = ends[order]
+    unknown_from = profile.unknown_from.get(device, int(ends.max()))
     found: defaultdict[str, int] = defaultdict(int)
     at = int(order[-1])
     reached, kernels, first = int(ends[at]), 0, int(starts.min())
@@ -71,7 +73,8 @@ def critical_path(profile: Profile, device: int) -> CriticalPath:
         end = int(sorted_ends[before])
         if reached - end > _TOGETHER:
             call = called.get(int(correlations[at]))
-            late = 0 if call is None else max(0, min(call, reached) - end)
+            known = call if reached <= unknown_from else None
+            late = 0 if known is None else max(0, min(known, reached) - end)
             found[HOST] += late
             found[WAIT] += reached - end - late
         else:

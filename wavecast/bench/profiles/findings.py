@@ -6,14 +6,19 @@ overlap and do not add up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from wavecast.bench.profiles.counters import L2_HIT, by_operator
 from wavecast.bench.profiles.predicted import PredictedProfile
 from wavecast.bench.profiles.profile import Profile
-from wavecast.bench.profiles.summary import HOST, SYNCHRONISATION, ProfileSummary
+from wavecast.bench.profiles.summary import (
+    HOST,
+    SYNCHRONISATION,
+    DeviceSummary,
+    ProfileSummary,
+)
 
 _TRAFFIC: Final = 1.5
 """Bytes by counters over the least bytes, above which memory traffic is reported."""
@@ -46,7 +51,9 @@ def findings(
     profile: Profile, summary: ProfileSummary, predicted: PredictedProfile | None
 ) -> list[ProfileFinding]:
     """Those that save the most, first."""
-    found = [*_idle(summary), *_collectives(summary)]
+    # What the file lacks may run where a device seems idle, or next to a collective.
+    whole = [one for one in summary.devices if one.device not in profile.unknown_from]
+    found = [*_idle(whole), *_collectives(whole)]
     if predicted:
         found += [*_slow(predicted), *_unfilled(profile, summary, predicted)]
         found += _memory(profile, predicted)
@@ -55,8 +62,8 @@ def findings(
     return sorted(kept, key=lambda one: -one.nanoseconds)
 
 
-def _idle(summary: ProfileSummary) -> Iterator[ProfileFinding]:
-    for device in summary.devices:
+def _idle(devices: Sequence[DeviceSummary]) -> Iterator[ProfileFinding]:
+    for device in devices:
         late = device.idle.get(HOST, 0)
         yield ProfileFinding(
             f"device {device.device} waits for the host",
@@ -73,8 +80,8 @@ def _idle(summary: ProfileSummary) -> Iterator[ProfileFinding]:
         )
 
 
-def _collectives(summary: ProfileSummary) -> Iterator[ProfileFinding]:
-    for device in summary.devices:
+def _collectives(devices: Sequence[DeviceSummary]) -> Iterator[ProfileFinding]:
+    for device in devices:
         yield ProfileFinding(
             f"collectives of device {device.device} run alone",
             f"{device.exposed / max(1, device.span):.0%} of its time, nothing else runs",

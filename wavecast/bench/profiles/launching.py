@@ -61,7 +61,10 @@ class QueueLength:
 
 
 def queue_lengths(profile: Profile, device: int) -> list[QueueLength]:
-    """Of every stream of a device that has launches with calls in the file, by number."""
+    """Of every stream of a device that has launches with calls in the file, by number. None where
+    the file lacks launches: they may be in the queue."""
+    if device in profile.unknown_from:
+        return []
     return [
         _queue(stream, times, lengths) for stream, times, lengths in queue_changes(profile, device)
     ]

@@ -10,6 +10,9 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from wavecast.model.ops.base import Op
 
@@ -21,6 +24,10 @@ _LATEST: Final = 1 << 61
 """Nanoseconds: sums of a start and a duration, and their differences, are 64-bit integers."""
 _UNREADABLE: Final = (TypeError, ValueError, OverflowError)
 """What columns raise for a value that is not an integer of 64 bits."""
+
+
+class Unfinished(ValueError):
+    """A record without a start and a later end: of an activity that was not seen whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +148,10 @@ def _column() -> array[int]:
     return array("q")
 
 
+def _kept(column: array[int], kept: NDArray[np.bool_]) -> array[int]:
+    return array("q", np.asarray(column, dtype=np.int64)[kept].tobytes())
+
+
 @dataclass(slots=True)
 class Activities:
     """What devices did: a value per activity in every column, in the order of the file.
@@ -166,21 +177,30 @@ class Activities:
         duration: int,
         correlation: int = NONE,
     ) -> None:
-        """Append an activity; its operator is not known yet. Raises ValueError, and appends
-        nothing, for values that no run has."""
+        """Append an activity; its operator is not known yet. Raises Unfinished for an end before
+        the start, ValueError for values that no run has; then nothing is appended."""
         try:
-            if not (-_LATEST < start < _LATEST and 0 <= duration < _LATEST):
+            if not (-_LATEST < start < _LATEST and -_LATEST < duration < _LATEST):
                 raise ValueError(f"start {start}, duration {duration}")
+            if duration < 0:
+                raise Unfinished(f"start {start}, duration {duration}")
             self.device.append(device)
             self.stream.append(stream)
             self.start.append(start)
             self.duration.append(duration)
             self.correlation.append(correlation)
+        except Unfinished:
+            raise
         except _UNREADABLE as error:
             self._remove_after(len(self.op))
             raise ValueError(str(error)) from None
         self.info.append(info)
         self.op.append(NONE)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Only the activities for which `kept` is true."""
+        for name in ("info", "device", "stream", "start", "duration", "correlation", "op"):
+            setattr(self, name, _kept(getattr(self, name), kept))
 
     def _remove_after(self, rows: int) -> None:
         for column in (self.device, self.stream, self.start, self.duration, self.correlation):
@@ -209,6 +229,11 @@ class Copies(Activities):
         """Append a copy. Raises ValueError as for other activities."""
         Activities.add(self, info, device, stream, start, duration, correlation)
         self.size.append(size if 0 <= size < _LATEST else NONE)
+
+    def keep(self, kept: NDArray[np.bool_]) -> None:
+        """Only the copies for which `kept` is true."""
+        Activities.keep(self, kept)
+        self.size = _kept(self.size, kept)
 
 
 @dataclass(slots=True)
@@ -284,8 +309,9 @@ class Profile:
     PyTorch gives them, `traces` thread traces by number of the kernel,
     `operations` what operators compute that PyTorch does not have, by number of `op_infos`.
     `notes` say what the file lacks, `damaged` counts the records that cannot be read and are left
-    out. Without `timeline`, the file has sums: times of launches are means, and their starts and
-    order are made up.
+    out, `unfinished` those of activities without a start and a later end. After the time of a
+    device in `unknown_from`, why it is idle is not known. Without `timeline`, the file has sums:
+    times of launches are means, and their starts and order are made up.
     """
 
     tool: str
@@ -311,6 +337,22 @@ class Profile:
     timeline: bool = True
     notes: list[str] = field(default_factory=list)
     damaged: int = 0
+    unfinished: int = 0
+    unknown_from: dict[int, int] = field(default_factory=dict)
+
+    def leave_out(self, error: ValueError) -> None:
+        """Count a record that a table did not take."""
+        if isinstance(error, Unfinished):
+            self.unfinished += 1
+        else:
+            self.damaged += 1
+
+    def keep_launches(self, kept: NDArray[np.bool_]) -> None:
+        """Only the launches for which `kept` is true, with their messages and counters."""
+        number = np.cumsum(kept) - 1
+        self.launches.keep(kept)
+        self.messages = {int(number[n]): one for n, one in self.messages.items() if kept[n]}
+        self.counters = {int(number[n]): one for n, one in self.counters.items() if kept[n]}
 
 
 __all__ = [
@@ -327,4 +369,5 @@ __all__ = [
     "ProfiledOp",
     "ThreadTrace",
     "TracedInstruction",
+    "Unfinished",
 ]

@@ -21,7 +21,9 @@ from typing import IO, Final
 from wavecast import files
 from wavecast.bench import plugins
 from wavecast.bench.profiles.clocks import align
+from wavecast.bench.profiles.implausible import leave_out
 from wavecast.bench.profiles.json_stream import read_some
+from wavecast.bench.profiles.lost import find_lost
 from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.readers import att
 from wavecast.errors import InputError
@@ -113,7 +115,14 @@ def _counted(profile: Profile) -> Profile:
     """With notes on what is left out, and on times that cannot be of one run."""
     if profile.damaged:
         profile.notes.append(f"{count(profile.damaged, 'record')} cannot be read, left out")
+    if profile.unfinished:
+        profile.notes.append(
+            f"{count(profile.unfinished, 'record')} without a start and a later end: left out of "
+            "times, means and spans"
+        )
+    leave_out(profile)
     align(profile)
+    find_lost(profile)
     starts = profile.launches.start
     apart = (max(starts) - min(starts)) // _DAY if starts else 0
     if apart:

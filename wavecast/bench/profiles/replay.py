@@ -2,7 +2,8 @@
 
 A kernel starts after its call and after the one before it on its stream, by as much later as in
 the profile; waits between streams so keep their time. A call that waits for the device ends after
-the kernels that it waited for. The host takes its measured times, times a factor.
+the kernels that it waited for. The host takes its measured times, times a factor. Gaps keep their
+times where the file lacks what may have run in them.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def replay(
     new_durations[: len(seconds)] = np.round(np.asarray(seconds) * 1e9).astype(np.int64)
     calls, streams = profile.calls, _streams(profile)
     begin, done = _call_times(profile)
+    incomplete = _incomplete(profile, starts, devices)
     clock = _HostClock(profile, 0.0 if graphs else host)
     new_starts, new_ends = starts.copy(), ends.copy()
     free: dict[tuple[int, int], tuple[int, int]] = {}
@@ -82,7 +84,7 @@ def replay(
             continue
         call = begin[number]
         ready = new_ready = None
-        if call >= 0:
+        if call >= 0 and not incomplete[number]:
             thread = calls.thread[done[number]]
             after = int(min(starts[number], call + calls.duration[done[number]]))
             ready, new_ready = after, clock.at(thread, after)
@@ -93,7 +95,8 @@ def replay(
             new_starts[number] = starts[number]
         else:
             gap = max(0, int(starts[number]) - reference)
-            new_starts[number] = earliest + (min(gap, _TOGETHER) if graphs else gap)
+            shorter = graphs and not incomplete[number]
+            new_starts[number] = earliest + (min(gap, _TOGETHER) if shorter else gap)
         new_ends[number] = new_starts[number] + new_durations[number]
         free[streams[number]] = (int(ends[number]), int(new_ends[number]))
         launched.append((int(ends[number]), int(new_ends[number])))
@@ -128,6 +131,16 @@ def _columns(profile: Profile) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
         joined(lambda a: a.duration),
         joined(lambda a: a.device),
     )
+
+
+def _incomplete(
+    profile: Profile, starts: NDArray[np.int64], devices: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Activities before which the file lacks some."""
+    found = np.zeros(len(starts), dtype=bool)
+    for device, first in profile.unknown_from.items():
+        found |= (devices == device) & (starts > first)
+    return found
 
 
 def _streams(profile: Profile) -> list[tuple[int, int]]:

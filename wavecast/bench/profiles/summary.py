@@ -197,6 +197,7 @@ def _device(profile: Profile, device: int, names: list[KernelName]) -> DeviceSum
                 [_correlations(profile.launches, numbers), _correlations(profile.copies, copied)]
             ),
             busy,
+            profile.unknown_from.get(device),
         ),
     )
 
@@ -210,12 +211,14 @@ def _idle(
     starts: NDArray[np.int64],
     correlations: NDArray[np.int64],
     busy: Intervals,
+    unknown_from: int | None,
 ) -> dict[str, int]:
     """Gaps by their cause; `starts` and `correlations` are those of all kernels and copies.
 
     Up to the end of the call that launched the next kernel or copy, the host was late: it waited
     for the device if a synchronising call ended in the gap, and else computed. What remains is a
-    wait of the stream. The cause is not known where the launching call is not in the profile.
+    wait of the stream. The cause is not known where the launching call is not in the profile, and
+    in gaps that end after `unknown_from`.
     """
     causes: defaultdict[str, int] = defaultdict(int)
     if len(busy) < 2:
@@ -241,7 +244,7 @@ def _idle(
         if end - begin < _SHORTEST:
             continue
         call = launched.get(int(correlations[np.searchsorted(starts, end)]))
-        if call is None:
+        if call is None or (unknown_from is not None and end > unknown_from):
             causes[UNKNOWN] += end - begin
             continue
         done = min(end, profile.calls.start[call] + profile.calls.duration[call])

@@ -130,8 +130,8 @@ class _Collector:
                 continue
             try:
                 handler(event)
-            except ValueError:
-                self.profile.damaged += 1
+            except ValueError as error:
+                self.profile.leave_out(error)
 
     def _handler(self, category: str) -> Callable[[Event], None] | None:
         if category in _KERNELS:

@@ -19,6 +19,7 @@ from wavecast.bench.profiles.readers.perfetto_packets import (
     frames,
 )
 from wavecast.bench.profiles.readers.sizes import Axes, blocks
+from wavecast.bench.profiles.readers.times import taken
 from wavecast.wording import count
 
 _KERNELS: Final = frozenset({"kernel_dispatch", "rocm_kernel_dispatch", "gpu_kernel"})
@@ -64,8 +65,8 @@ def read(stream: IO[bytes]) -> Profile:
                 number = profile.call_names.number(one.name)
                 span = one.start, one.duration
                 profile.calls.add(number, thread, *span, _correlation(one))
-        except ValueError:
-            profile.damaged += 1
+        except ValueError as error:
+            profile.leave_out(error)
     for device in {*profile.launches.device, *profile.copies.device}:
         profile.devices[device] = ProfiledDevice()
     profile.damaged += reader.damaged
@@ -105,7 +106,7 @@ def _kernel(profile: Profile, one: PerfettoSlice) -> None:
         scratch_bytes=_whole(one.values.get("private_segment_size")),
     )
     device = _device(one, "agent") if one.device is None else one.device
-    span = one.start, one.duration
+    span = one.start, taken(one.start, one.start + one.duration)
     number = profile.kernels.number(kernel)
     profile.launches.add(number, device, _queue(one), *span, _correlation(one))
     counters = {

@@ -13,6 +13,7 @@ import msgspec
 from wavecast.bench.profiles.json_stream import read_whole
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledDevice, ProfiledKernel
 from wavecast.bench.profiles.readers.sizes import blocks
+from wavecast.bench.profiles.readers.times import taken
 from wavecast.errors import InputError
 from wavecast.wording import count
 
@@ -150,11 +151,11 @@ def _process(profile: Profile, process: _Process) -> None:
                 devices.get(launch.agent_id.handle, launch.agent_id.handle),
                 record.stream_id.handle or launch.queue_id.handle,
                 record.start_timestamp,
-                record.end_timestamp - record.start_timestamp,
+                taken(record.start_timestamp, record.end_timestamp),
                 record.correlation_id.internal or NONE,
             )
-        except ValueError:
-            profile.damaged += 1
+        except ValueError as error:
+            profile.leave_out(error)
     for copy in process.buffer_records.memory_copy:
         try:
             profile.copies.add(
@@ -162,12 +163,12 @@ def _process(profile: Profile, process: _Process) -> None:
                 devices.get(copy.dst_agent_id.handle, copy.dst_agent_id.handle),
                 copy.stream_id.handle,
                 copy.start_timestamp,
-                copy.end_timestamp - copy.start_timestamp,
+                taken(copy.start_timestamp, copy.end_timestamp),
                 copy.correlation_id.internal or NONE,
                 copy.bytes,
             )
-        except ValueError:
-            profile.damaged += 1
+        except ValueError as error:
+            profile.leave_out(error)
     for number in {*profile.launches.device, *profile.copies.device}:
         if 0 <= number < len(gpus):
             agent = gpus[number]

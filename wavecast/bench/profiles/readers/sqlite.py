@@ -21,14 +21,18 @@ from wavecast.bench.profiles.profile import (
     Profile,
     ProfiledDevice,
     ProfiledKernel,
+    Unfinished,
 )
 from wavecast.bench.profiles.readers.sizes import blocks
+from wavecast.bench.profiles.readers.times import taken
 from wavecast.errors import InputError
 
 MAGIC: Final = b"SQLite format 3\0"
 _ROCPD: Final = "rocpd_kernel_dispatch"
 _NSYS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 _RANGES: Final = "NVTX_EVENTS"
+_UNFINISHED: Final = -1
+"""A duration that tables count as that of a record without an end."""
 
 
 def recognise(head: bytes) -> bool:
@@ -80,8 +84,8 @@ def _add(profile: Profile, table: Activities | HostCalls, *values: Any) -> None:
     """A row of a table of the profile; one with other than 64-bit integers is counted."""
     try:
         table.add(*values)
-    except ValueError:
-        profile.damaged += 1
+    except ValueError as error:
+        profile.leave_out(error)
 
 
 def _whole(value: Any) -> int:
@@ -97,6 +101,17 @@ def _bytes(value: Any) -> int:
 def _between(start: Any, end: Any) -> Any:
     """The duration; None, which no table takes, where one of both is not a number."""
     return end - start if isinstance(start, int) and isinstance(end, int) else None
+
+
+def _taken(row: Mapping[str, Any]) -> Any:
+    """The duration of an activity; one before 0, which no table takes, without a later end."""
+    start, end = row["start"], row["end"]
+    if isinstance(start, int) and (end is None or isinstance(end, int)):
+        try:
+            return taken(start, end or 0)
+        except Unfinished:
+            return _UNFINISHED
+    return None
 
 
 def _columns(db: sqlite3.Connection, table: str) -> set[str]:
@@ -172,7 +187,7 @@ def _rocpd_process(
             name=str(agent.get("product_name") or ""), target=str(agent.get("name") or "")
         )
         stream = _whole(row["stream_id"]) or _whole(row["queue_id"])
-        times = row["start"], _between(row["start"], row["end"])
+        times = row["start"], _taken(row)
         _add(profile, profile.launches, profile.kernels.number(info), device, stream, *times)
     strings = _strings(db, f"rocpd_string{suffix}", "string")
     copies = ("name_id", "dst_agent_id", "stream_id", "start", "end", "size")
@@ -182,7 +197,7 @@ def _rocpd_process(
             profile.copy_names.number(str(strings.get(row["name_id"], "copy"))),
             numbers.number((suffix, row["dst_agent_id"])),
             _whole(row["stream_id"]),
-            *(row["start"], _between(row["start"], row["end"]), NONE, _bytes(row["size"])),
+            *(row["start"], _taken(row), NONE, _bytes(row["size"])),
         )
 
 
@@ -283,7 +298,7 @@ def _activity(row: Mapping[str, Any], correlations: _Correlations) -> tuple[Any,
     """Device, stream, start, duration and correlation of a row of Nsight Systems."""
     return (
         *(row["deviceId"], row["streamId"]),
-        *(row["start"], _between(row["start"], row["end"])),
+        *(row["start"], _taken(row)),
         correlations.of(row["globalPid"], row["correlationId"]),
     )
 

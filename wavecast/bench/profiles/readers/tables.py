@@ -15,8 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from wavecast.bench.profiles.profile import Profile, ProfiledKernel
+import numpy as np
+
+from wavecast.bench.profiles.profile import Profile, ProfiledKernel, Unfinished
 from wavecast.bench.profiles.readers.sizes import Axes, blocks
+from wavecast.bench.profiles.readers.times import taken
 from wavecast.errors import InputError
 from wavecast.wording import count
 
@@ -35,6 +38,8 @@ _LDS: Final = ("LDS_Block_Size", "LDS_Per_Workgroup", "lds")
 _SCRATCH: Final = ("Scratch_Size", "Scratch_Per_Workitem", "scr")
 _COUNTER: Final = re.compile(r"(SQ|SQC|TCP|TCC|TA|TD|CPC|CPF|SPI|GRBM|GL[12]C?)_\w+")
 """Names of AMD's counters, without the number of an instance."""
+_UNTIMED: Final = (0, 0)
+"""Start and end of a dispatch without times."""
 _DIGITS: Final = re.compile(r"[0-9]{1,19}")
 _INSTANCE: Final = re.compile(r"\[\d+\]$")
 
@@ -93,9 +98,10 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
     long = "Counter_Name" in reader.columns
     wide = [c for c in reader.columns if _COUNTER.match(c)] if not long else []
     agents: dict[str, int] = {}
-    known: dict[tuple[str, str], int] = {}
+    known: dict[tuple[str, str, str], int] = {}
     passes: dict[int, dict[tuple[int, int], None]] = {}
-    damaged = untimed = 0
+    counted: dict[int, dict[str, set[str]]] = {}
+    damaged = 0
     for row in rows:
         if row.get("Kind") not in (None, "", "KERNEL_DISPATCH"):
             continue
@@ -104,45 +110,74 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
             continue
         agent = row.get(reader.column(_DEVICE)) or ""
         try:
-            key = (agent, row[dispatch]) if long and dispatch else ("", str(len(known)))
+            key = (
+                (agent, row[dispatch], row[name])
+                if long and dispatch
+                else ("", "", str(len(known)))
+            )
             number = known.get(key)
+            times = _times(row.get(start), row.get(end))
             if number is None:
                 if not row[name]:
                     raise ValueError("no name")
-                began, ended = _time(row.get(start)), _time(row.get(end))
-                if began is None or ended is None or ended < began:
-                    untimed, began, ended = untimed + 1, 0, 0
                 info = profile.kernels.number(_kernel(reader, row, row[name]))
                 device = agents.setdefault(agent, len(agents))
                 stream = _integer(row.get(reader.column(_STREAM)))
                 number = len(profile.launches)
+                began, ended = times or _UNTIMED
                 profile.launches.add(info, device, stream, began, ended - began)
                 known[key] = number
+            elif times:
+                _repeat(profile, number, *times, passes)
+            if long:
+                counter, value = row["Counter_Name"], float(row["Counter_Value"])
+                _count(profile, number, ((counter, value),))
+                _instance(counted, number, counter, row.get(start) or "")
             else:
-                _repeat(profile, number, _time(row.get(start)), _time(row.get(end)), passes)
-            counters = _long(row) if long else _wide(row, wide)
-            _count(profile, number, counters)
+                _count(profile, number, _wide(row, wide))
         except (KeyError, TypeError, ValueError, OverflowError):
             damaged += 1
-    if untimed:
+    _average(profile, passes)
+    _average_counters(profile, counted)
+    _leave_out_untimed(profile)
+    return damaged
+
+
+def _leave_out_untimed(profile: Profile) -> None:
+    """Dispatches without times, unless no dispatch has any: then the file has counters only."""
+    timed = np.asarray(profile.launches.duration, dtype=np.int64) > 0
+    untimed = int((~timed).sum())
+    if untimed and timed.any():
+        profile.unfinished += untimed
+        profile.keep_launches(timed)
+    elif untimed:
         number = count(untimed, "dispatch", "dispatches")
         profile.notes.append(f"{number} without times in whole nanoseconds")
-    _average(profile, passes)
-    return damaged
+
+
+def _times(start: str | None, end: str | None) -> tuple[int, int] | None:
+    """Start and end of a dispatch; None for one that did not end, or has no times."""
+    began, ended = _time(start), _time(end)
+    if began is None or ended is None:
+        return None
+    try:
+        return began, began + taken(began, ended)
+    except Unfinished:
+        return None
 
 
 def _repeat(
     profile: Profile,
     number: int,
-    began: int | None,
-    ended: int | None,
+    began: int,
+    ended: int,
     passes: dict[int, dict[tuple[int, int], None]],
 ) -> None:
     """Keeps the times of a dispatch that ran again for other counters."""
-    if began is None or ended is None or ended < began:
-        return
     launches = profile.launches
-    if began != launches.start[number]:
+    if not launches.duration[number]:
+        launches.start[number], launches.duration[number] = began, ended - began
+    elif began != launches.start[number]:
         first = launches.start[number]
         found = passes.setdefault(number, {(first, first + launches.duration[number]): None})
         found[began, ended] = None
@@ -181,8 +216,18 @@ def _count(profile: Profile, number: int, counters: Iterable[tuple[str, float]])
         found[plain] = found.get(plain, 0.0) + value
 
 
-def _long(row: Mapping[str, str]) -> Iterator[tuple[str, float]]:
-    yield row["Counter_Name"], float(row["Counter_Value"])
+def _instance(
+    counted: dict[int, dict[str, set[str]]], number: int, counter: str, start: str
+) -> None:
+    """Keeps the passes, by their starts, in which a counter of a dispatch was counted."""
+    counted.setdefault(number, {}).setdefault(_INSTANCE.sub("", counter), set()).add(start)
+
+
+def _average_counters(profile: Profile, counted: Mapping[int, Mapping[str, set[str]]]) -> None:
+    """The mean over the passes of a counter that several passes counted."""
+    for number, starts in counted.items():
+        for counter, passes in starts.items():
+            profile.counters[number][counter] /= len(passes)
 
 
 def _wide(row: Mapping[str, str], columns: Iterable[str]) -> Iterator[tuple[str, float]]:

@@ -67,8 +67,8 @@ class XlaCollector:
         """A kernel or a copy on a stream."""
         try:
             self._activity(device, stream, event, stats)
-        except ValueError:
-            self.profile.damaged += 1
+        except ValueError as error:
+            self.profile.leave_out(error)
 
     def finish(self) -> Profile:
         """The profile; operations start with the calls that launched them."""

@@ -1,0 +1,169 @@
+"""Records that are of no run: one that is in the file twice, and one whose time is far from those
+of all others. They stay out of a profile; a note names those that are far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wavecast.bench.profiles.clocks import EARLY, LATE, CallDelays
+from wavecast.bench.profiles.kernel_names import shown
+from wavecast.bench.profiles.profile import Activities, Copies, Profile
+from wavecast.wording import count
+
+_FAR: Final = 500_000_000
+"""Nanoseconds without any record next to one that is far from all others."""
+_TIMES: Final = 1_000
+"""Spans of all other records that lie between them and one that is far; and how much nearer a
+record is to the zero of its clock, which a time that was not taken leaves, than to the others."""
+_SHARE: Final = 100
+"""Records of which one can be far, or displaced from its call; a group is far as a whole."""
+_MOST: Final = 5
+"""Other records for each that is far: with more, the run has long pauses."""
+_NAMED: Final = 3
+"""Records that a note names."""
+_TIME_COLUMNS: Final = ("start", "duration", "device", "stream", "info", "correlation")
+Mask = NDArray[np.bool_]
+
+
+def leave_out(profile: Profile) -> None:
+    """Remove them from the launches and copies of a profile that has a timeline, with notes."""
+    if not profile.timeline:
+        return
+    tables = (profile.launches, profile.copies)
+    repeated = [_repeated(table) for table in tables]
+    number = sum(int(mask.sum()) for mask in repeated)
+    if number:
+        _keep(profile, [~mask for mask in repeated])
+        profile.notes.append(f"{count(number, 'record')} in the file twice, counted once")
+    far = _far(profile)
+    if any(mask.any() for mask in far):
+        profile.notes += _named(profile, far)
+        _keep(profile, [~mask for mask in far])
+
+
+def _keep(profile: Profile, kept: list[Mask]) -> None:
+    profile.keep_launches(kept[0])
+    profile.copies.keep(kept[1])
+
+
+def _repeated(table: Activities) -> Mask:
+    """Records whose values are all those of one before. Without a duration there can be two: clocks
+    that count microseconds have several kernels at a time."""
+    start = np.asarray(table.start, dtype=np.int64)
+    found = np.zeros(len(start), dtype=bool)
+    if not len(start):
+        return found
+    order = np.argsort(start, kind="stable")
+    same = np.diff(start[order]) == 0
+    rows = order[np.append(same, False) | np.append(False, same)]
+    if len(rows):
+        rows.sort()
+        columns = [np.asarray(getattr(table, name), dtype=np.int64) for name in _TIME_COLUMNS]
+        _, first = np.unique([column[rows] for column in columns], axis=1, return_index=True)
+        found[rows] = True
+        found[rows[first]] = False
+    return found & (np.asarray(table.duration, dtype=np.int64) > 0)
+
+
+def _far(profile: Profile) -> list[Mask]:
+    """The launches and the copies that are far from all other records of their device."""
+    tables = (profile.launches, profile.copies)
+    sizes = [len(table) for table in tables]
+    device = _joined(tables, lambda table: table.device)
+    start = _joined(tables, lambda table: table.start)
+    end = start + _joined(tables, lambda table: table.duration)
+    delays = CallDelays(profile)
+    known, delay = (np.concatenate(pair) for pair in zip(*map(delays.of, tables), strict=True))
+    found = np.zeros(len(device), dtype=bool)
+    for one in np.unique(device).tolist():
+        mine = np.flatnonzero(device == one)
+        if len(mine) <= 2:
+            continue
+        far = _apart(start[mine], end[mine])
+        called = known[mine]
+        if called.any():
+            usual = np.median(delay[mine][called])
+            far &= ~called | (np.abs(delay[mine] - usual) >= _FAR)
+            far[called] |= _displaced(delay[mine][called])
+        found[mine[far]] = True
+    return [found[: sizes[0]], found[sizes[0] :]]
+
+
+def _joined(
+    tables: tuple[Activities, ...], column: Callable[[Activities], object]
+) -> NDArray[np.int64]:
+    return np.concatenate([np.asarray(column(table), dtype=np.int64) for table in tables])
+
+
+def _apart(start: NDArray[np.int64], end: NDArray[np.int64]) -> Mask:
+    """Few records before or after all others, with much more time between than the others take."""
+    found = np.zeros(len(start), dtype=bool)
+    order = np.argsort(start, kind="stable")
+    reached = np.maximum.accumulate(end[order])
+    cuts = np.flatnonzero(start[order][1:] - reached[:-1] >= _FAR) + 1
+    groups = np.split(order, cuts)
+    sizes = [len(group) for group in groups]
+    few = max(1, max(sizes) // _SHARE)
+    kept = [number for number, size in enumerate(sizes) if size > few]
+    if not kept:
+        return found
+    first, last = groups[kept[0]], groups[kept[-1]]
+    begin, until = int(start[first].min()), int(end[last].max())
+    for group in (*groups[: kept[0]], *groups[kept[-1] + 1 :]):
+        distance = max(begin - int(end[group].max()), int(start[group].min()) - until)
+        from_zero = int(np.abs(start[group]).max())
+        if distance >= _TIMES * min(until - begin, from_zero):
+            found[group] = True
+    if found.sum() > max(1, (~found).sum() // _MOST):
+        found[:] = False
+    return found
+
+
+def _displaced(delay: NDArray[np.int64]) -> Mask:
+    """Few records that start long before their calls, or a minute after, where no others do."""
+    found = np.zeros(len(delay), dtype=bool)
+    if len(delay) <= 2:
+        return found
+    wrong = (delay < EARLY) | (delay > LATE)
+    few = int(wrong.sum()) <= max(1, len(delay) // _SHARE)
+    if few and wrong.any():
+        others = delay[~wrong]
+        found = (delay < min(EARLY, others.min() - _FAR)) | (delay > LATE)
+    return found
+
+
+def _named(profile: Profile, far: list[Mask]) -> list[str]:
+    """A line for each record that is left out, and one for those beyond the first."""
+    found: list[str] = []
+    for table, mask in zip((profile.launches, profile.copies), far, strict=True):
+        starts = np.asarray(table.start, dtype=np.int64)
+        devices = np.asarray(table.device, dtype=np.int64)
+        for row in np.flatnonzero(mask).tolist():
+            others = starts[~mask & (devices == devices[row])]
+            text = _record_name(profile, table, row)
+            if len(others):
+                apart = starts[row] - others
+                nearest = int(apart[np.argmin(np.abs(apart))])
+                side = "after" if nearest > 0 else "before"
+                text += f" starts {abs(nearest) * 1e-9:,.6g} s {side} the nearest other record"
+            else:
+                text += " is far from all other records"
+            found.append(f"{text}: left out of times, means and spans")
+    if len(found) > _NAMED:
+        more = count(len(found) - _NAMED, "more record")
+        found[_NAMED:] = [f"{more} far from all others: left out of times, means and spans"]
+    return found
+
+
+def _record_name(profile: Profile, table: Activities, row: int) -> str:
+    if isinstance(table, Copies):
+        return profile.copy_names[table.info[row]]
+    return shown(profile.kernels[table.info[row]].name)
+
+
+__all__ = ["leave_out"]
