@@ -81,7 +81,7 @@ def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
         yield path, read(path)
         return
     if att.is_trace(path):
-        yield path, _counted(att.read(path))
+        yield path, checked(att.read(path))
         return
     thread_traces = sorted(p.name for p in path.glob("ui_output_*") if att.is_trace(p))
     if thread_traces:
@@ -108,11 +108,12 @@ def _read(path: Path, reader: ModuleType) -> Profile:
                 profile = reader.read(stream)
         except InputError as error:
             raise InputError(f"{path}: {error.message}", hint=error.hint) from error
-    return _counted(profile)
+    return checked(profile)
 
 
-def _counted(profile: Profile) -> Profile:
-    """With notes on what is left out, and on times that cannot be of one run."""
+def checked(profile: Profile) -> Profile:
+    """A profile that a reader made, without records that are of no run; with notes on what is left
+    out, and on times that cannot be of one run."""
     if profile.damaged:
         profile.notes.append(f"{count(profile.damaged, 'record')} cannot be read, left out")
     if profile.unfinished:
@@ -153,4 +154,4 @@ def _head(path: Path) -> bytes:
     return head
 
 
-__all__ = ["GROUP", "OWN", "read", "read_ranks"]
+__all__ = ["GROUP", "OWN", "checked", "read", "read_ranks"]

@@ -132,13 +132,14 @@ def _instruction(row: Sequence[Any], at: Mapping[str, int], text: str) -> Traced
 
 
 def _waves(names: _Names | None) -> Iterator[int]:
-    """Cycles of every traced wave."""
+    """Cycles of every traced wave that ended."""
     for engine in names.waves.values() if names else ():
         for simd in engine.values():
             for slot in simd.values():
                 for wave in slot.values():
-                    if len(wave) == 3 and all(isinstance(cycle, int) for cycle in wave[1:]):
-                        yield max(0, wave[2] - wave[1])
+                    whole = len(wave) == 3 and all(isinstance(cycle, int) for cycle in wave[1:])
+                    if whole and wave[2] > wave[1]:
+                        yield wave[2] - wave[1]
 
 
 def _span(occupancy: Mapping[str, Any] | None) -> int:

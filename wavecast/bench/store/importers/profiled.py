@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from wavecast.bench.profiles.profile import Profile, ProfiledDevice
+from wavecast.bench.profiles.reading import checked
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.importers.timings import (
     About,
@@ -49,6 +50,7 @@ def runs(
             profile = reader.read(io.BytesIO(source.content))
     except InputError as error:
         raise InputError(f"{source.path}: {error.message}", hint=error.hint) from error
+    checked(profile)
     times = grouped(_times(profile, in_work_items))
     return imported(source, name, times, given, About(notes=tuple(profile.notes)))
 
