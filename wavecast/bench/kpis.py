@@ -22,7 +22,16 @@ class Kpi:
     noisy: bool = False
     threshold: float = 0.0
 
+    @property
+    def secondary(self) -> bool:
+        """Whether it explains a time, so that a better time outweighs it."""
+        return self.name in _EXPLAINING
 
+
+_EXPLAINING: Final = frozenset(
+    {"vgprs", "sgprs", "waves", "lds_bytes", "code_instructions", "instructions",
+     "matrix_instructions", "memory_instructions", "barriers", "global_bytes", "bank_conflicts"}
+)  # fmt: skip
 _ALL: Final = (
     Kpi("measured_seconds", "s", "device time on a GPU, median", noisy=True, threshold=0.03),
     Kpi("predicted_seconds", "s", "predicted device time", threshold=0.03),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.types import PROCESSES
-from wavecast.errors import NothingAnalysed
+from wavecast.errors import InputError
 from wavecast.wording import count as number_of
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def command(
     committed baseline.
 
     SUBJECTs are names or patterns; without any, all are measured. Exit codes: 0 nothing is worse
-    than its threshold allows, 1 something is worse, wrong, failed or gone, 2 bad input, 3 nothing
-    was measured.
+    than its threshold allows, 1 something is worse, wrong, failed or gone, 2 bad input.
     """
     from wavecast.bench.gate import baseline as files
     from wavecast.bench.gate import judge, settings
@@ -99,18 +98,16 @@ def command(
             found = session(
                 guards, chosen.root, chosen.path, jobs=jobs, run=run, store=store, progress=progress
             )
-    if not any(one.records for one in found.taken):
-        for one in found.taken:
-            click.echo(f"failed: {one.guard.shown} on {one.device}: {one.failed}", err=True)
-        raise NothingAnalysed("nothing was measured")
     verdict = judge.judge(known, found.taken, scope, strict=strict or chosen.strict)
     if update:
         return _update(path, judge.updated(known, found.taken, scope), verdict, found)
-    _write(verdict, summary, junit, sarif)
+    unwritten = _write(verdict, summary, junit, sarif)
     _show(verdict, form)
     if annotations if annotations is not None else bool(os.environ.get("GITHUB_ACTIONS")):
         for line in report_files().workflow_commands(verdict):
             click.echo(line, err=form != "text")
+    if unwritten:
+        raise unwritten[0]
     return int(bool(verdict.broken))
 
 
@@ -154,16 +151,19 @@ def _on(guards: Sequence[Guard], selectors: str) -> tuple[Guard, ...]:
 
 
 def _update(path: Path, new: Any, verdict: GateVerdict, found: Any) -> int:
-    """Write the baseline and say what changed in it. What failed or is wrong keeps its entry and
-    makes the exit code 1."""
+    """Write the baseline, unless nothing was measured, and say what changed in it. What failed or
+    is wrong keeps its entry and makes the exit code 1."""
     from wavecast.bench.gate import baseline as files
     from wavecast.bench.gate.verdict import Status
     from wavecast.report import gate
 
-    files.write(new, path)
     changed = [one for one in verdict.judged if one.status is not Status.SAME]
     for one in changed:
         click.echo(gate.line(one))
+    if not any(one.records for one in found.taken):
+        click.echo("nothing was measured: the baseline stays as it is")
+        return 1
+    files.write(new, path)
     named = path.relative_to(here) if path.is_relative_to(here := Path.cwd()) else path
     pairs = number_of(len(new.entries), "subject × device", "subjects × devices")
     click.echo(f"{named}: {pairs}, {number_of(len(changed), 'change')}")
@@ -173,22 +173,32 @@ def _update(path: Path, new: Any, verdict: GateVerdict, found: Any) -> int:
 
 def _write(
     verdict: GateVerdict, summary: Path | None, junit: Path | None, sarif: Path | None
-) -> None:
+) -> list[InputError]:
+    """Write every file that is asked for; gives the errors of those that cannot be written."""
     from wavecast.report import gate
 
     stated = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary is None and stated:
         summary = Path(stated)
-    if summary is not None:
-        with streams.writing(summary, "a") as file:
-            file.write(gate.markdown(verdict))
-    if junit is not None:
-        with streams.writing(junit) as file:
-            file.write(report_files().junit(verdict) + "\n")
-    if sarif is not None:
-        with streams.writing(sarif) as file:
-            json.dump(report_files().sarif_log(verdict), file, indent=2, ensure_ascii=False)
-            file.write("\n")
+    texts: list[tuple[Path | None, str, Callable[[], str]]] = [
+        (summary, "a", lambda: gate.markdown(verdict)),
+        (junit, "w", lambda: report_files().junit(verdict) + "\n"),
+        (sarif, "w", lambda: _json(report_files().sarif_log(verdict), 2) + "\n"),
+    ]
+    found: list[InputError] = []
+    for path, mode, text in texts:
+        if path is None:
+            continue
+        try:
+            with streams.writing(path, mode) as file:
+                file.write(text())
+        except InputError as error:
+            found.append(error)
+    return found
+
+
+def _json(document: object, indent: int) -> str:
+    return json.dumps(document, indent=indent, ensure_ascii=False)
 
 
 def _show(verdict: GateVerdict, form: str) -> None:
@@ -196,7 +206,7 @@ def _show(verdict: GateVerdict, form: str) -> None:
 
     if form == "json":
         streams.as_document(sys.stdout)
-        click.echo(json.dumps(report_files().document(verdict), indent=1, ensure_ascii=False))
+        click.echo(_json(report_files().document(verdict), 1))
     elif form == "markdown":
         click.echo(gate.markdown(verdict), nl=False)
     elif form == "html":

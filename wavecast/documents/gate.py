@@ -23,7 +23,7 @@ class JudgedFigureJson(JsonObject):
     subject: str
     device: str
     kpi: Annotated[str, doc("name of the figure; empty for the subject as a whole")]
-    status: Literal["WORSE", "WRONG", "FAILED", "GONE", "LOST", "NEW", "BETTER", "SAME"]
+    status: Literal["WORSE", "WRONG", "FAILED", "GONE", "LOST", "WARN", "NEW", "BETTER", "SAME"]
     before: float | None
     after: float | None
     limit: Annotated[float | None, doc("the worst value that passes")]

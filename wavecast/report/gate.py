@@ -12,15 +12,15 @@ from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS
 from wavecast.report.units import count, plural, seconds, significant, size
 
-_STYLES = {Status.NEW: "yellow", Status.BETTER: "green"}
+_STYLES = {Status.WARN: "yellow", Status.NEW: "yellow", Status.BETTER: "green"}
 _COLUMNS = ("subject", "device", "figure", "before", "after", "limit", "status", "reason")
 _NUMBERS = frozenset({"before", "after", "limit"})
 
 
 def render(verdict: GateVerdict, console: Console) -> None:
-    """What broke, then what is new, then one line that counts everything."""
+    """What broke, warnings, what is new, then one line that counts everything."""
     broken = verdict.broken
-    shown = [*broken, *(one for one in verdict.of(Status.NEW) if one not in broken)]
+    shown = [*verdict.reported, *(one for one in verdict.of(Status.NEW) if one not in broken)]
     if shown:
         table = Table(box=None, pad_edge=False)
         for name in _COLUMNS:
@@ -49,6 +49,9 @@ def headline(verdict: GateVerdict) -> str:
     else:
         text = f"gate: ok, {plural(len(figures), 'figure')} of {_pairs(subjects)}"
     better, new = len(verdict.of(Status.BETTER)), len(verdict.of(Status.NEW))
+    warned = len(verdict.of(Status.WARN))
+    if warned:
+        text += f"; {plural(warned, 'warning')}: the time is better"
     if better:
         text += f"; {better} better than the baseline, which --update keeps"
     if new:
@@ -66,6 +69,7 @@ def markdown(verdict: GateVerdict) -> str:
     lines = [f"### {icon} {headline(verdict)}"]
     for title, rows in (
         ("", verdict.broken),
+        ("Warnings", verdict.of(Status.WARN)),
         ("New", [one for one in verdict.of(Status.NEW) if not verdict.breaks(one)]),
         ("Better", verdict.of(Status.BETTER)),
     ):

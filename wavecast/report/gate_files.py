@@ -79,13 +79,13 @@ def junit(verdict: GateVerdict) -> str:
 
 
 def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
-    """What breaks the gate as results of one run; the rule is the KPI, or the status where no
-    figure is at fault."""
-    broken = verdict.broken
-    names = sorted({_rule(one) for one in broken})
+    """What breaks the gate as results of one run, with its warnings; the rule is the KPI, or the
+    status where no figure is at fault."""
+    reported = verdict.reported
+    names = sorted({_rule(one) for one in reported})
     rules = []
     for name in names:
-        status = next(one.status for one in broken if _rule(one) == name)
+        status = next(one.status for one in reported if _rule(one) == name)
         kpi = KPIS.get(name.removeprefix("gate-").replace("-", "_"))
         text = f"Worse than the baseline allows: {kpi.meaning}." if kpi else _MEANINGS[status]
         rules.append({"id": name, "shortDescription": {"text": text}})
@@ -93,7 +93,7 @@ def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
         {
             "ruleId": _rule(one),
             "ruleIndex": names.index(_rule(one)),
-            "level": "error",
+            "level": _level(one),
             "message": {"text": line(one)},
             "locations": [_location(one)],
             "partialFingerprints": {"wavecast/1": f"{one.subject}:{one.device}:{_rule(one)}"},
@@ -104,7 +104,7 @@ def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
                 "limit": one.limit,
             },
         }
-        for one in broken
+        for one in reported
     ]
     return sarif.run(rules, results)
 
@@ -113,15 +113,19 @@ def workflow_commands(verdict: GateVerdict) -> list[str]:
     """Workflow commands that show what broke at its line in a pull request. Properties and text
     are escaped as the actions toolkit does (docs.github.com, workflow commands)."""
     found = []
-    for one in verdict.broken:
+    for one in verdict.reported:
         properties = {"title": f"wavecast gate: {one.kpi or one.status}"}
         if one.location.file and not one.location.file.startswith("/"):
             properties = {"file": one.location.file, **properties}
             if one.location.line:
                 properties["line"] = str(one.location.line)
         shown = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
-        found.append(f"::error {shown}::{_data(line(one))}")
+        found.append(f"::{_level(one)} {shown}::{_data(line(one))}")
     return found
+
+
+def _level(one: Judged) -> str:
+    return "warning" if one.status is Status.WARN else "error"
 
 
 def _rule(one: Judged) -> str:

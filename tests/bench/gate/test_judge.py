@@ -16,6 +16,7 @@ from wavecast.bench.gate.verdict import GateVerdict, Status
 from wavecast.bench.kpis import kpi
 from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Environment, Figure
 from wavecast.errors import UnknownName, UsageError
+from wavecast.report import gate, gate_files
 
 HERE = Environment("mi300x", "gfx942", emulated=True, triton="3.9.0")
 KEY = ("operator rms_norm rows=4", "mi300x")
@@ -110,6 +111,59 @@ def test_wrong_thresholds(given: object) -> None:
 def test_an_unknown_kpi() -> None:
     with pytest.raises(UnknownName, match="vgprs"):
         parse({"vgpr": 1}, "here", Thresholds())
+
+
+FASTER = {**FIGURES, "predicted_seconds": 9e-6}
+
+
+@pytest.mark.parametrize(
+    ("figures", "broken"),
+    [
+        ({**FASTER, "vgprs": 40.0, "waves": 4.0}, {}),
+        ({**FASTER, "spills": 1.0}, {"spills": Status.WORSE}),
+        ({**FIGURES, "vgprs": 40.0}, {"vgprs": Status.WORSE}),
+    ],
+)
+def test_a_better_time_outweighs_what_explains_it(
+    figures: dict[str, float], broken: dict[str, Status]
+) -> None:
+    verdict = judge(BASE, [taken(figures)])
+    assert {one.kpi: one.status for one in verdict.broken} == broken
+    warned = {one.kpi for one in verdict.of(Status.WARN)}
+    assert warned == ({"vgprs", "waves"} if not broken else set())
+    levels = [result["level"] for result in gate_files.sarif_log(verdict)["runs"][0]["results"]]
+    assert levels == ["error"] * len(broken) + ["warning"] * len(warned)
+    commands = gate_files.workflow_commands(verdict)
+    assert [text.split()[0] for text in commands] == [f"::{level}" for level in levels]
+    assert gate_files.junit(verdict).count("<failure") == len(broken)
+    assert ("2 warnings" in gate.headline(verdict)) == bool(warned)
+    assert ("Warnings: 2" in gate.markdown(verdict)) == bool(warned)
+
+
+def test_a_limit_is_no_warning() -> None:
+    limits = Thresholds({"vgprs": Threshold(None, limit=32)})
+    verdict = judge(BASE, [taken({**FASTER, "vgprs": 40}, thresholds=limits)])
+    assert statuses(verdict)["vgprs"] is Status.WORSE
+
+
+@pytest.mark.parametrize(
+    ("samples", "status"),
+    [((9e-6,) * 9, Status.WARN), (tuple(6e-6 + n * 1e-6 for n in range(7)), Status.WORSE)],
+)
+def test_a_measured_time_is_better_beyond_its_noise(
+    samples: tuple[float, ...], status: Status
+) -> None:
+    def measured(value: float, vgprs: int, samples: tuple[float, ...] = ()) -> Taken:
+        found = taken()
+        (record,) = found.records
+        figures = {
+            "measured_seconds": Figure(value, "measured", samples=samples),
+            "vgprs": Figure(vgprs, "static"),
+        }
+        return replace(found, records=(replace(record, figures=figures),))
+
+    base = updated(Baseline(), [measured(1e-5, 20)])
+    assert statuses(judge(base, [measured(9e-6, 40, samples)]))["vgprs"] is status
 
 
 def test_new_is_told_and_breaks_where_it_is_strict() -> None:

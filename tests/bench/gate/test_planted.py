@@ -3,7 +3,9 @@ for a comment."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -99,8 +101,71 @@ def test_an_update_never_takes_in_a_wrong_result(guarded: Project) -> None:
 
 def test_a_kernel_that_does_not_compile(guarded: Project) -> None:
     guarded.edit(("tl.exp", "tl.no_such_function"))
-    assert guarded.gate() == 3  # there was nothing else
-    assert "no_such_function" in guarded.err
+    line = 1 + next(
+        number
+        for number, text in enumerate((guarded.root / "planted.py").read_text().splitlines())
+        if "no_such_function" in text
+    )
+    before = (guarded.root / "wavecast-baseline.json").read_text()
+    reports = ("--junit", "j.xml", "--sarif", "s.sarif", "--summary", "s.md", "--annotations")
+    assert guarded.gate(*reports) == 1  # there was nothing else
+    assert f"::error file=planted.py,title=wavecast gate%3A FAILED,line={line}::" in guarded.out
+    (case,) = ElementTree.parse(guarded.root / "j.xml").getroot().iter("testcase")
+    assert (case.get("file"), case.get("line")) == ("planted.py", str(line))
+    assert case.find("failure") is not None
+    (result,) = json.loads((guarded.root / "s.sarif").read_text())["runs"][0]["results"]
+    physical = result["locations"][0]["physicalLocation"]
+    assert physical["artifactLocation"]["uri"] == "planted.py"
+    assert physical["region"]["startLine"] == line
+    assert "no_such_function" in (guarded.root / "s.md").read_text()
+    assert guarded.gate("--update") == 1
+    assert "nothing was measured: the baseline stays as it is" in guarded.out
+    assert (guarded.root / "wavecast-baseline.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("    x = inputs(rows)\n\n    def", "    raise ValueError('no')\n\n    def", 25),
+        ("COLUMNS = 1024", "COLUMNS = = 1024", 5),
+        ("COLUMNS = 1024", "COLUMNS = missing", 5),
+    ],
+)
+def test_a_function_that_raises_is_at_its_line(
+    guarded: Project, old: str, new: str, line: int
+) -> None:
+    guarded.edit((old, new))
+    (failed,) = guarded.broken().values()
+    assert failed["status"] == "FAILED"
+    assert failed["place"] == {"file": "planted.py", "line": line}
+
+
+def test_a_script_that_launches_nothing_fails_at_its_line(guarded: Project) -> None:
+    (guarded.root / "script.py").write_text("import planted\n\nraise ValueError('no')\n")
+    settings = guarded.root / "pyproject.toml"
+    settings.write_text('[tool.wavecast.gate]\narch = "gfx942"\nsubjects = ["script.py"]\n')
+    broken = guarded.broken()
+    assert set(broken) == {"FAILED", "GONE"}
+    assert broken["FAILED"]["place"] == {"file": "script.py", "line": 3}
+
+
+def test_a_mistake_of_wavecast_fails_and_is_reported(
+    guarded: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("mistake")
+
+    monkeypatch.setattr("wavecast.bench.gate.session.measure", broken)
+    assert guarded.gate("--junit", "j.xml") == 1
+    assert "a bug in wavecast: KeyError: 'mistake'" in (guarded.root / "j.xml").read_text()
+
+
+def test_reports_are_written_where_one_cannot_be(guarded: Project) -> None:
+    assert guarded.gate("--summary", "no/s.md", "--junit", "j.xml", "--sarif", "s.sarif") == 2
+    assert "cannot write no/s.md" in guarded.err
+    assert "gate: ok" in guarded.out
+    assert (guarded.root / "j.xml").is_file()
+    assert (guarded.root / "s.sarif").is_file()
 
 
 @pytest.mark.thorough

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast.bench.gate.baseline import Baseline, BaselineEntry, Key
@@ -19,7 +19,7 @@ from wavecast.bench.records import BenchRecord, Figure
 Scope = Callable[[Key], bool]
 """Whether an entry of the baseline was to be measured."""
 
-_ORDER: Final = (*BREAKING, Status.NEW, Status.BETTER, Status.SAME)
+_ORDER: Final = (*BREAKING, Status.WARN, Status.NEW, Status.BETTER, Status.SAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +65,11 @@ def judge(
             before = baseline.entries.get(key)
             if before is None and not record.refused:
                 new.append(_New(key, BaselineEntry.of(record, one.codes.get(key[0], ""))))
-            found += _record(before, record, one)
+            found += _weighed(list(_record(before, record, one)), record, one.guard)
         if one.failed:
             shown = f"{one.guard.kind} {one.guard.shown}"
-            found.append(Judged(shown, one.device, "", Status.FAILED, reason=one.failed))
+            failure = Judged(shown, one.device, "", Status.FAILED, reason=one.failed)
+            found.append(replace(failure, location=one.failed_at))
             failed.add((family(one.guard.kind, one.guard.name), one.device))
     gone = [key for key in baseline.entries if scope(key) and key not in measured]
     for key in gone:
@@ -142,6 +143,39 @@ def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> 
         elif worse(kpi, old, value) < 0:
             status = Status.BETTER
         yield Judged(subject, device, name, status, old, value, limit, reason, location)
+
+
+def _weighed(judged: list[Judged], record: BenchRecord, guard: Guard) -> list[Judged]:
+    """What is worse, as a warning where it only explains a time and the time is better; a `limit`
+    of the settings stays one."""
+    times = [one for one in judged if one.kpi and KPIS[one.kpi].unit == "s"]
+    improved = any(
+        one.status is Status.BETTER and _surely_better(one, record.figures[one.kpi])
+        for one in times
+    )
+    if not improved or any(one.status in BREAKING for one in times):
+        return judged
+    return [
+        replace(one, status=Status.WARN, reason=f"{one.reason}; the time is better")
+        if one.status is Status.WORSE and _only_explains(one, guard)
+        else one
+        for one in judged
+    ]
+
+
+def _surely_better(one: Judged, figure: Figure) -> bool:
+    """Of a noisy figure by the upper end of the 95 % interval of its median."""
+    if not KPIS[one.kpi].noisy or not figure.samples:
+        return True
+    width = half_width(figure.samples)
+    return one.before is not None and figure.value * (1 + width) < one.before
+
+
+def _only_explains(one: Judged, guard: Guard) -> bool:
+    kpi, threshold = KPIS[one.kpi], guard.thresholds.of(one.kpi)
+    assert threshold is not None
+    assert one.after is not None
+    return kpi.secondary and passes(kpi, one.after, threshold.limit)
 
 
 def _surely(kpi: Kpi, figure: Figure) -> float:

@@ -12,6 +12,7 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.gate.codes import code_of
+from wavecast.bench.gate.failures import below, failure_location
 from wavecast.bench.gate.guards import NOWHERE, Guard, KernelLocation
 from wavecast.bench.gate.profiled import profile_records
 from wavecast.bench.gate.scripts import EnvironmentOf, script_records
@@ -26,9 +27,9 @@ from wavecast.kernels.operator import Tolerance
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What measuring a guard on a device gave: its records, or why there are none. By the key of a
-    record's subject, `locations` where its kernel is written and `codes` names its machine
-    code."""
+    """What measuring a guard on a device gave: its records, or why there are none and where that
+    is written. By the key of a record's subject, `locations` where its kernel is written and
+    `codes` names its machine code."""
 
     guard: Guard
     device: str
@@ -36,6 +37,12 @@ class Taken:
     failed: str = ""
     locations: Mapping[str, KernelLocation] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)
+    failed_at: KernelLocation = NOWHERE
+
+
+def failed(guard: Guard, device: str, error: BaseException, root: Path) -> Taken:
+    """A guard that an error kept from being measured."""
+    return Taken(guard, device, failed=str(error), failed_at=failure_location(error, guard, root))
 
 
 def measure(guard: Guard, root: Path, environment_of: EnvironmentOf) -> list[Taken]:
@@ -54,7 +61,7 @@ def _of_profile(guard: Guard, device: Device, root: Path, environment_of: Enviro
     try:
         records = profile_records(guard, device, root, environment_of)
     except WavecastError as error:
-        return Taken(guard, device.id, failed=str(error))
+        return failed(guard, device.id, error, root)
     return Taken(guard, device.id, records)
 
 
@@ -64,7 +71,7 @@ def _of_script(
     try:
         found = script_records(guard, devices, root, environment_of)
     except WavecastError as error:
-        return [Taken(guard, device.id, failed=str(error)) for device in devices]
+        return [failed(guard, device.id, error, root) for device in devices]
     taken = []
     for device in devices:
         mine = found[device.id]
@@ -73,7 +80,9 @@ def _of_script(
             key: location_of(launch, root) for key, launch in zip(keys, mine.launches, strict=True)
         }
         codes = {key: code_of([launch]) for key, launch in zip(keys, mine.launches, strict=True)}
-        taken.append(Taken(guard, device.id, tuple(mine.records), mine.failed, locations, codes))
+        where = failure_location(mine.failed, guard, root) if mine.failed else NOWHERE
+        records = tuple(mine.records)
+        taken.append(Taken(guard, device.id, records, mine.failed, locations, codes, where))
     return taken
 
 
@@ -84,7 +93,7 @@ def _of_call(guard: Guard, device: Device, root: Path, environment_of: Environme
             launches = _captured(made, device)
             records = _records(guard, made, launches, device, environment_of(device))
     except WavecastError as error:
-        return Taken(guard, device.id, failed=str(error))
+        return failed(guard, device.id, error, root)
     # One record of the whole, then one per launch where there are several.
     of_records = [launches, *([launch] for launch in launches)][: len(records)]
     keys = [record.subject.key for record in records]
@@ -226,10 +235,7 @@ def location_of(launch: Launch, root: Path) -> KernelLocation:
     code = launch.code
     if not code.source:
         return NOWHERE
-    path = Path(code.source)
-    with contextlib.suppress(ValueError):
-        path = path.resolve().relative_to(root.resolve())
-    return KernelLocation(path.as_posix(), code.source_line)
+    return KernelLocation(below(code.source, root), code.source_line)
 
 
-__all__ = ["Taken", "explained", "location_of", "measure", "one_line", "tensors"]
+__all__ = ["Taken", "explained", "failed", "location_of", "measure", "one_line", "tensors"]

@@ -11,11 +11,12 @@ from typing import Final
 
 from wavecast.arch import Device
 from wavecast.bench.gate.guards import Guard
-from wavecast.bench.gate.measuring import Taken, measure
+from wavecast.bench.gate.measuring import Taken, failed, measure, one_line
 from wavecast.bench.gate.scripts import EnvironmentOf
 from wavecast.bench.measure.environment import emulated_environment, now
 from wavecast.bench.records import BenchRun, Environment
 from wavecast.bench.store.sqlite import open_store
+from wavecast.errors import WavecastError
 from wavecast.pipeline.processes import map_unordered
 
 Progress = Callable[[str], None]
@@ -125,7 +126,7 @@ def measured(part: GuardBatch) -> list[Taken]:
     store = open_store(part.store) if part.store else None
     try:
         for guard in part.guards:
-            for taken in measure(guard, root, environment_of):
+            for taken in _whatever_happens(guard, root, environment_of):
                 found.append(taken)
                 if store is not None:
                     for record in taken.records:
@@ -135,6 +136,19 @@ def measured(part: GuardBatch) -> list[Taken]:
         if store is not None:
             store.close()
     return found
+
+
+def _whatever_happens(guard: Guard, root: Path, environment_of: EnvironmentOf) -> list[Taken]:
+    """A guard on its devices. A mistake of wavecast's own fails this guard: the reports of the
+    others are written."""
+    try:
+        return measure(guard, root, environment_of)
+    except Exception as error:
+        told = WavecastError(
+            f"internal error, a bug in wavecast: {type(error).__name__}: {one_line(error)}"
+        )
+        told.__cause__ = error
+        return [failed(guard, device, told, root) for device in guard.devices]
 
 
 def _environments(root: Path) -> EnvironmentOf:

@@ -23,6 +23,8 @@ class Status(StrEnum):
     """A figure of the baseline that is no longer had."""
     NEW = "NEW"
     """The baseline does not have it."""
+    WARN = "WARN"
+    """Worse than its threshold allows, where the time of the subject is better."""
     BETTER = "BETTER"
     SAME = "SAME"
     """The same, or worse by no more than allowed."""
@@ -63,6 +65,11 @@ class GateVerdict:
     def broken(self) -> tuple[Judged, ...]:
         """What makes the gate red."""
         return tuple(one for one in self.judged if self.breaks(one))
+
+    @property
+    def reported(self) -> tuple[Judged, ...]:
+        """What makes the gate red, then what it warns of."""
+        return (*self.broken, *self.of(Status.WARN))
 
     def of(self, status: Status) -> tuple[Judged, ...]:
         """All of a status."""
