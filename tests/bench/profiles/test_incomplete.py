@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -164,11 +166,39 @@ def test_the_runs_of_the_property_say_something_of_the_host(tmp_path: Path) -> N
     assert not all(late)
 
 
+def _nsys(tmp_path: Path, times: Sequence[tuple[int, int | None]]) -> Profile:
+    path = tmp_path / "t.sqlite"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE StringIds (id, value)")
+        db.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId,"
+            " demangledName)"
+        )
+        for number, (start, end) in enumerate(times):
+            db.execute("INSERT INTO StringIds VALUES (?, ?)", (number, f"k{number}"))
+            row = (start, end, 0, 7, number)
+            db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?, ?, ?)", row)
+    return read(path)
+
+
+def _rocpd(tmp_path: Path, times: Sequence[tuple[int, int | None]]) -> Profile:
+    path = tmp_path / "t.db"
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE rocpd_info_kernel_symbol (id, display_name)")
+        db.execute('CREATE TABLE rocpd_kernel_dispatch (agent_id, kernel_id, start, "end")')
+        for number, (start, end) in enumerate(times):
+            db.execute("INSERT INTO rocpd_info_kernel_symbol VALUES (?, ?)", (number, f"k{number}"))
+            row = (1, number, start, end)
+            db.execute("INSERT INTO rocpd_kernel_dispatch VALUES (?, ?, ?, ?)", row)
+    return read(path)
+
+
+_READERS = (_csv, _rocprofv3, _nsys, _rocpd)
 _BASE = 1_000_000_000
 _GOOD = ((_BASE, _BASE + 10_000), (_BASE + 70_000, _BASE + 120_000))
 
 
-@pytest.mark.parametrize("reader", [_csv, _rocprofv3])
+@pytest.mark.parametrize("reader", _READERS)
 @pytest.mark.parametrize(
     "bad",
     [
@@ -192,7 +222,7 @@ def test_what_did_not_end_stays_out(
     assert [one.count for one in summarise(profile).by_kernel.values()] == [1, 1]
 
 
-@pytest.mark.parametrize("reader", [_csv, _rocprofv3])
+@pytest.mark.parametrize("reader", _READERS)
 @pytest.mark.parametrize(
     ("far", "side"),
     [
@@ -210,6 +240,18 @@ def test_a_record_far_from_all_others_is_named(
     assert note.startswith(f"{name} starts {side}")
     device = _device(profile)
     assert (device.kernels, device.span, device.busy) == (2, 120_000, 60_000)
+
+
+@pytest.mark.parametrize("reader", [_nsys, _rocpd])
+def test_a_row_without_an_end_stays_out(tmp_path: Path, reader: Callable[..., Profile]) -> None:
+    profile = reader(tmp_path, (_GOOD[0], (_BASE + 20_000, None), _GOOD[1]))
+    assert (profile.unfinished, profile.damaged, _device(profile).busy) == (1, 0, 60_000)
+
+
+@pytest.mark.parametrize("reader", _READERS)
+def test_two_kernels_at_a_time_are_two(tmp_path: Path, reader: Callable[..., Profile]) -> None:
+    profile = reader(tmp_path, (_GOOD[0], _GOOD[0], _GOOD[1]))
+    assert _device(profile).kernels == 3
 
 
 def _evenly(first: int, number: int) -> list[tuple[int, int]]:

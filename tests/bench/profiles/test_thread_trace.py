@@ -84,6 +84,18 @@ def test_cycles_by_instruction(tmp_path: Path) -> None:
     assert answer.notes == ()
 
 
+def test_a_wave_that_did_not_end_is_counted(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "ui_output_agent_1_dispatch_1", ["s_nop 0"])
+    names = folder / "filenames.json"
+    names.write_text(names.read_text().replace("1000, 5000", "1000, 0"))
+    answer = _one(folder)
+    (traced,) = answer.traces
+    assert (traced.trace.waves, traced.trace.wave_cycles) == (1, 2000)
+    assert answer.notes == (
+        "1 record without a start and a later end: left out of times, means and spans",
+    )
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("trace") / "copy.hip"

@@ -58,7 +58,7 @@ def read(folder: Path) -> Profile:
     kernels = _kernels(profile, _decoded(folder / CODE, _Code))
     if not kernels:
         raise InputError(f"{folder / CODE}: no instruction was executed by a traced wave")
-    waves = list(_waves(_optional(profile, folder / "filenames.json", _Names)))
+    waves = list(_waves(profile, _optional(profile, folder / "filenames.json", _Names)))
     clock = _clock(_optional(profile, folder / "realtime.json", dict[str, Any]))
     span = _span(_optional(profile, folder / "occupancy.json", dict[str, Any]))
     if clock is None:
@@ -131,8 +131,8 @@ def _instruction(row: Sequence[Any], at: Mapping[str, int], text: str) -> Traced
     return TracedInstruction(text, str(row[at["Source"]]), *(cycles(name) for name in _COLUMNS[2:]))
 
 
-def _waves(names: _Names | None) -> Iterator[int]:
-    """Cycles of every traced wave that ended."""
+def _waves(profile: Profile, names: _Names | None) -> Iterator[int]:
+    """Cycles of every traced wave that ended; others are counted."""
     for engine in names.waves.values() if names else ():
         for simd in engine.values():
             for slot in simd.values():
@@ -140,6 +140,8 @@ def _waves(names: _Names | None) -> Iterator[int]:
                     whole = len(wave) == 3 and all(isinstance(cycle, int) for cycle in wave[1:])
                     if whole and wave[2] > wave[1]:
                         yield wave[2] - wave[1]
+                    else:
+                        profile.unfinished += whole
 
 
 def _span(occupancy: Mapping[str, Any] | None) -> int:
