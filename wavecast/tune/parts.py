@@ -42,8 +42,9 @@ def search_parts(
 
     Raises the error of the first part where none has a result, and as `wavecast.tune.ray`.
     """
-    journal = Journal(Path(settings.journal))
-    known = list(records.read(journal.path))
+    path = Path(settings.journal)
+    journal = Journal(path)
+    known = list(records.read(path))
     before = len(known)
     here = replace(script, path=script.path.absolute())
     names = tuple(device.id for device in selection.devices)
