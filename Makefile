@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Bytecode is kept. Without it every process of the tests compiles every module it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-frameworks lint docs docs-serve matrix newest release install clean
+.PHONY: demo test test-all test-frameworks lint installed docs docs-serve matrix newest release install clean
 
 demo: install
 	$(BIN)/wavecast explain examples/matmul.py --arch gfx942,gfx950,gfx1100,sm_90
@@ -33,10 +33,15 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# The documentation site, in build/docs. A broken link fails it, and a command that prints something else than its page.
-docs: install
+# The installation of the README, step by step, in build/installed/.venv.
+installed: install
+	$(BIN)/python -m tests.release.documented_install build/installed
+
+# The documentation site, in build/docs. A broken link fails it, and a command that prints something else than its page
+# where Wavecast is installed as the README says.
+docs: installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
-	$(BIN)/python -m pytest tests/documents/test_executed_pages.py
+	WAVECAST_PAGES=build/installed/.venv/bin $(BIN)/python -m pytest tests/documents/test_executed_pages.py
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 
 docs-serve: docs

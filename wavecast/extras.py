@@ -30,8 +30,11 @@ PURPOSES: Final[Mapping[str, str]] = {
     "pytest": "`pytest --wavecast`",
 }
 """What users install an extra for (`docs/releases.md`)."""
+CPU_BUILDS: Final = "https://download.pytorch.org/whl/cpu"
+"""PyTorch's builds for CPUs: the default build brings gigabytes of libraries for NVIDIA GPUs."""
 _NAME: Final = re.compile(r"[\w.-]+")
 _EXTRA: Final = re.compile(r"extra *== *['\"]([\w-]+)['\"]|$")
+_WITH_TORCH: Final = ("torch", "jax", "tensorflow")
 DISTRIBUTIONS: Final = {"elftools": "pyelftools", "google": "protobuf", "yaml": "pyyaml"}
 """Module -> its distribution, where the names differ."""
 
@@ -54,8 +57,9 @@ def extras() -> tuple[Extra, ...]:
 
 
 def install_hint(extra: str) -> str:
-    """How to install an extra."""
-    return f"pip install 'wavecast[{extra}]'"
+    """How to install an extra, with PyTorch's build for CPUs where it asks for PyTorch."""
+    index = f" --extra-index-url {CPU_BUILDS}" if extra in _WITH_TORCH else ""
+    return f"pip install 'wavecast[{extra}]'{index}"
 
 
 def hint_for(module: str) -> str:
@@ -63,24 +67,24 @@ def hint_for(module: str) -> str:
     root = module.partition(".")[0]
     name = _normal(DISTRIBUTIONS.get(root, root))
     if name in _requirements(""):
-        return "pip install wavecast"
+        return f"pip install '{_requirements('')[name]}'"
     return next((install_hint(extra) for extra in PURPOSES if name in _requirements(extra)), "")
 
 
 @functools.cache
-def _requirements(extra: str) -> frozenset[str]:
-    """The distributions an extra asks for, other than this one, or wavecast itself ("") does; none
-    where it is not installed as a distribution."""
+def _requirements(extra: str) -> Mapping[str, str]:
+    """Distribution -> its versions as pip takes them, for what an extra asks for, other than this
+    distribution, or wavecast itself ("") does; none where it is not installed as a distribution."""
     try:
         stated = importlib.metadata.requires("wavecast") or []
     except importlib.metadata.PackageNotFoundError:
-        return frozenset()
-    found = set()
-    for requirement in stated:
-        name, of = _NAME.match(requirement), _EXTRA.search(requirement)
-        if name and of and (of[1] or "") == extra:
-            found.add(_normal(name[0]))
-    return frozenset(found - {"wavecast"})
+        return {}
+    requirements = {}
+    for line in stated:
+        name, condition = _NAME.match(line), _EXTRA.search(line)
+        if name and condition and (condition[1] or "") == extra and name[0] != "wavecast":
+            requirements[_normal(name[0])] = line.partition(";")[0].strip()
+    return requirements
 
 
 def _installed(distribution: str) -> bool:

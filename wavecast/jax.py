@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 from wavecast.kernels import registry
 
 try:
@@ -25,7 +26,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("jax", "torch", "ml_dtypes"):
         raise
-    hint = "pip install 'wavecast[jax]'"
+    hint = install_hint("jax")
     raise MissingTool(f"{error.name} is not installed", hint=hint) from None
 
 _function = cache(function)

@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 
 try:
     from wavecast.integrations.torch import library
@@ -34,9 +35,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "triton"):
         raise
-    raise MissingTool(
-        f"operators need {error.name}", hint="pip install 'wavecast[torch]'"
-    ) from None
+    raise MissingTool(f"operators need {error.name}", hint=install_hint("torch")) from None
 
 if TYPE_CHECKING:
     from wavecast.integrations.torch.inductor import InductorPass

@@ -21,6 +21,7 @@ from functools import cache
 from typing import Any
 
 from wavecast.errors import MissingTool, UsageError
+from wavecast.extras import install_hint
 
 if "tensorflow" in sys.modules and "triton._C.libtriton" not in sys.modules:
     raise UsageError(
@@ -37,7 +38,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in ("tensorflow", "keras", "torch", "ml_dtypes"):
         raise
-    hint = "pip install 'wavecast[tensorflow]'"
+    hint = install_hint("tensorflow")
     raise MissingTool(f"{error.name} is not installed", hint=hint) from None
 
 _function = cache(function)

@@ -96,5 +96,5 @@ def test_truncated_cubins(ptx: str, tmp_path: Path) -> None:
 def test_no_tools_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(nvidia, "_folders", list)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingTool, match="pip install triton"):
+    with pytest.raises(MissingTool, match="Triton's wheel has it"):
         nvidia.tool("nvdisasm")

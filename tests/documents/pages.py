@@ -82,21 +82,24 @@ def _output(command: str, folder: Path, variables: dict[str, str]) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """`wavecast`, `pytest` and `python` are those of this checkout. What Triton warns about its
-    own settings is silenced."""
+    """`wavecast`, `pytest` and `python` are those of the folder of programs that `WAVECAST_PAGES`
+    names, else of this checkout. What Triton warns about its settings is silenced."""
+    variables = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("WAVECAST_", "GITHUB_"))},
+        "COLUMNS": str(_COLUMNS),
+        "TRITON_DEFAULT_FP_FUSION": "1",
+    }
+    if installed := os.environ.get("WAVECAST_PAGES"):
+        variables.pop("PYTHONPATH", None)
+        return variables | {"PATH": f"{Path(installed).absolute()}{os.pathsep}{variables['PATH']}"}
     programs = folder / ".bin"
     programs.mkdir()
     for name, module in (("wavecast", "-m wavecast"), ("pytest", "-m pytest"), ("python", "")):
         program = programs / name
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module} "$@"\n')
         program.chmod(0o755)
-    return {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("WAVECAST_", "GITHUB_"))},
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "COLUMNS": str(_COLUMNS),
-        "TRITON_DEFAULT_FP_FUSION": "1",
-    }
+    path = f"{programs}{os.pathsep}{variables['PATH']}"
+    return variables | {"PATH": path, "PYTHONPATH": str(ROOT)}
 
 
 def main() -> None:

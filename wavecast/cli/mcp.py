@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 
 
 @click.command("mcp", context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,6 +19,6 @@ def command() -> None:
         from wavecast.servers import mcp
     except ModuleNotFoundError as error:
         raise MissingTool(
-            f"the server needs the package mcp ({error})", hint="pip install 'wavecast[mcp]'"
+            f"the server needs the package mcp ({error})", hint=install_hint("mcp")
         ) from None
     mcp.serve()

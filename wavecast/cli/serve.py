@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from wavecast.errors import MissingTool, UsageError
+from wavecast.extras import install_hint
 
 
 @click.command(
@@ -56,7 +57,7 @@ def command(
     except ModuleNotFoundError as error:
         raise MissingTool(
             f"the workbench needs starlette and uvicorn ({error})",
-            hint="pip install 'wavecast[serve]'",
+            hint=install_hint("serve"),
         ) from None
     from wavecast.pipeline import DEFAULT, select
 

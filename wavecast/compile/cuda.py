@@ -19,6 +19,7 @@ from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.digest import key
 from wavecast.compile.signature import named_parameters, signatures
 from wavecast.errors import CompileError, MissingTool, UsageError
+from wavecast.extras import install_hint
 
 VARIABLE: Final = "WAVECAST_NVCC"
 _FORMAT: Final = 1
@@ -89,9 +90,7 @@ def find() -> str:
         return found
     if os.environ.get(VARIABLE):
         raise MissingTool(f"{VARIABLE} names no program: {os.environ[VARIABLE]!r}")
-    raise MissingTool(
-        "compiling CUDA for NVIDIA GPUs needs nvcc", hint="pip install 'wavecast[cuda]'"
-    )
+    raise MissingTool("compiling CUDA for NVIDIA GPUs needs nvcc", hint=install_hint("cuda"))
 
 
 def _folders() -> list[str]:

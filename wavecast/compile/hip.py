@@ -26,6 +26,7 @@ from wavecast.compile.kinds import is_cuda
 from wavecast.compile.signature import named_parameters, signatures
 from wavecast.compile.toolchain import Toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UsageError
+from wavecast.extras import install_hint
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
@@ -141,9 +142,7 @@ def assembled(text: str, target: str) -> bytes:
         source.write_text(text, encoding="utf-8")
         linked = _link(tools, target, source, Path(folder), program=True)
     if linked is None:
-        raise MissingTool(
-            f"{tools.name} has no ld.lld here", hint="pip install 'wavecast[hip]' has one"
-        )
+        raise MissingTool(f"{tools.name} has no ld.lld here", hint=f"{install_hint('hip')} has one")
     return linked
 
 

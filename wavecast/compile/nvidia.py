@@ -70,7 +70,7 @@ def tool(name: str) -> str:
     found = process.find_program((name,), folders=_folders())
     if not found:
         raise MissingTool(
-            f"{name} is not installed", hint="pip install triton brings it, as does a CUDA toolkit"
+            f"{name} is not installed", hint="Triton's wheel has it, and so has a CUDA toolkit"
         )
     return found
 

@@ -21,6 +21,7 @@ from typing import Final
 from wavecast.compile import device_library, process, rocm
 from wavecast.compile.digest import digest
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 
 VARIABLE: Final = "WAVECAST_HIPCC"
 INCLUDE: Final = Path(__file__).parent / "include"
@@ -117,7 +118,7 @@ def _nearest(target: str) -> Toolchain:
     if not known:
         raise MissingTool(
             "compiling HIP needs a compiler",
-            hint="pip install 'wavecast[hip]' (the ziglang package)",
+            hint=f"{install_hint('hip')} (the ziglang package)",
         )
     if not target or len(known) == 1:
         return known[0]

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 
 Fields = Sequence[tuple[str, int, str] | tuple[str, int, str, str]]
 """Fields of a message: name, number, type (`*`: repeated), and the union it is a member of."""
@@ -30,7 +31,7 @@ def message_classes(
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError as error:
         raise MissingTool(
-            f"these traces are protobuf messages: {error}", hint=f"pip install 'wavecast[{extra}]'"
+            f"these traces are protobuf messages: {error}", hint=install_hint(extra)
         ) from error
     file = descriptor_pb2.FileDescriptorProto(
         name=f"wavecast/{extra}.proto", package=package, syntax="proto3"

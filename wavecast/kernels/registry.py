@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from wavecast.errors import MissingTool, UnknownName, UsageError
+from wavecast.extras import install_hint
 from wavecast.kernels.operator import Operator
 
 _own: dict[str, Operator] = {}
@@ -68,7 +69,7 @@ def _load() -> None:
         import_module("torch")
         import_module("triton")
     except ImportError as error:
-        hint = "pip install 'wavecast[torch]'"
+        hint = install_hint("torch")
         raise MissingTool(f"operators need {error.name}", hint=hint) from None
     package = "wavecast.kernels"
     found: dict[str, Operator] = {}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wavecast.compile import cuda
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 from wavecast.isa.targets import TARGETS
 
 NVIDIA_TARGETS = ("sm_80", "sm_90", "sm_100")
@@ -85,10 +86,10 @@ def _triton_nvidia_tools() -> str:
 
 _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
     ("triton", lambda: _package("triton"), "Triton kernels", "pip install 'triton>=3.6,<3.10'"),
-    ("torch", lambda: _package("torch"), "scripts that use it", "pip install wavecast[torch]"),
-    ("ziglang", lambda: _package("ziglang"), "HIP without ROCm", "pip install wavecast[hip]"),
+    ("torch", lambda: _package("torch"), "scripts that use it", install_hint("torch")),
+    ("ziglang", lambda: _package("ziglang"), "HIP without ROCm", install_hint("hip")),
     ("hipcc", _hipcc, "HIP with ROCm", "optional; part of ROCm"),
-    ("nvcc", _nvcc, "CUDA for NVIDIA GPUs", "pip install wavecast[cuda]"),
+    ("nvcc", _nvcc, "CUDA for NVIDIA GPUs", install_hint("cuda")),
     ("nvdisasm, ptxas", _triton_nvidia_tools, "NVIDIA code", "part of Triton's wheel"),
 )  # fmt: skip
 

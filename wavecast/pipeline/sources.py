@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wavecast.errors import MissingTool, UsageError
+from wavecast.extras import install_hint
 from wavecast.systems.sources.calls import ModuleGraph
 from wavecast.systems.sources.described import DescribedModel, described
 
@@ -77,7 +78,7 @@ def _torch_graph() -> Any:
         from wavecast.integrations import torch_graph
     except ImportError as error:
         raise MissingTool(
-            f"PyTorch reads modules and programs: {error}", hint="pip install wavecast[torch]"
+            f"PyTorch reads modules and programs: {error}", hint=install_hint("torch")
         ) from error
     return torch_graph
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wavecast.errors import MissingTool, UnknownName, UsageError
+from wavecast.extras import install_hint
 from wavecast.files import parse_json, read_text
 from wavecast.systems.architecture import Layer, ModelArchitecture
 from wavecast.systems.config_effects import check_unread, defaults
@@ -171,7 +172,7 @@ def _of_transformers(name: str) -> Values | None:
     except ImportError:
         raise MissingTool(
             f"the default sizes of {name} are in transformers, which is not installed",
-            hint="pip install 'wavecast[models]'",
+            hint=install_hint("models"),
         ) from None
     if name not in CONFIG_MAPPING:
         return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from wavecast.errors import MissingTool, Unpredictable
+from wavecast.extras import install_hint
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, LinearAttention, ModelArchitecture
 from wavecast.systems.parallel import Parallelism
 
@@ -29,9 +30,7 @@ def undivided(
     try:
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     except ImportError:
-        raise MissingTool(
-            "transformers is not installed", hint="pip install 'wavecast[models]'"
-        ) from None
+        raise MissingTool("transformers is not installed", hint=install_hint("models")) from None
     kind = values["model_type"]
     if kind not in CONFIG_MAPPING:
         raise Unpredictable(f"transformers has no model type {kind!r}, so no plan to compare with")

@@ -17,6 +17,7 @@ from importlib import metadata
 from typing import Any, Final, TypeVar, final
 
 from wavecast.errors import InputError, MissingTool, UsageError, WavecastError
+from wavecast.extras import install_hint
 from wavecast.version import __version__
 
 _Key = TypeVar("_Key")
@@ -213,7 +214,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingTool("Ray is not installed", hint="pip install 'wavecast[ray]'") from None
+        raise MissingTool("Ray is not installed", hint=install_hint("ray")) from None
     return ray
 
 

@@ -17,6 +17,7 @@ from wavecast.bench.accuracy.cases import Case, MeasuredFigure
 from wavecast.bench.accuracy.importers import Importer
 from wavecast.bench.accuracy.importers.base import MeasurementTable, why
 from wavecast.errors import InputError, MissingTool
+from wavecast.extras import install_hint
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,5 +172,5 @@ def _require() -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise MissingTool(
-            f"reading measurements needs {error.name}", hint="pip install 'wavecast[validate]'"
+            f"reading measurements needs {error.name}", hint=install_hint("validate")
         ) from None

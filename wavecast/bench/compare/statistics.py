@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -237,9 +238,7 @@ def _scipy() -> Any:
     try:
         from scipy import stats
     except ImportError:
-        raise MissingTool(
-            "comparing samples needs SciPy", hint="pip install 'wavecast[bench]'"
-        ) from None
+        raise MissingTool("comparing samples needs SciPy", hint=install_hint("bench")) from None
     return stats
 
 

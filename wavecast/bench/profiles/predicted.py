@@ -28,6 +28,7 @@ from wavecast.bench.profiles.kernel_sizes import operation
 from wavecast.bench.profiles.libraries import LibraryPrices
 from wavecast.bench.profiles.profile import NONE, Profile
 from wavecast.errors import MissingFact, MissingTool
+from wavecast.extras import install_hint
 from wavecast.systems.sources.calls import ModuleGraph
 from wavecast.systems.sources.kernels import CallKernel, kernels
 from wavecast.systems.sources.part import KernelPart
@@ -206,7 +207,7 @@ class _Predictor:
 
     def _by_operator(self, group: LaunchGroup) -> OperatorTime:
         if find_spec("torch") is None:
-            hint = "pip install 'wavecast[torch]'"
+            hint = install_hint("torch")
             raise MissingTool("predicting a profile needs PyTorch", hint=hint)
         from wavecast.integrations.torch_graph.profiled import UnknownCall, calls
 

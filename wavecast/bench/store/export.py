@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 
 from wavecast.bench.store.rows import COLUMNS, Kind, Measured, Row, rows
 from wavecast.errors import InputError, MissingTool, UnknownName
+from wavecast.extras import install_hint
 
 SCHEMA: Final = "wavecast.measurements/1"
 _BATCH: Final = 10_000
@@ -137,9 +138,7 @@ def arrow_modules() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise MissingTool(
-            "Parquet needs pyarrow", hint="pip install 'wavecast[validate]'"
-        ) from None
+        raise MissingTool("Parquet needs pyarrow", hint=install_hint("validate")) from None
     return pyarrow, parquet
 
 

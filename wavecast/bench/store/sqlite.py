@@ -141,7 +141,7 @@ class SqliteStore(Store):
         if version > VERSION:
             raise StoreError(
                 f"{self._path} has schema {version}, this wavecast knows {VERSION}",
-                hint="pip install --upgrade wavecast",
+                hint="a newer wavecast wrote it, and reads it",
             )
         return bool(tables)
 

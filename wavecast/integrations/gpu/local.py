@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wavecast.errors import MissingTool, NothingAnalysed
+from wavecast.extras import install_hint
 
 WARM_UPS = 5
 SAMPLES = 30
@@ -57,7 +58,7 @@ def local_gpu() -> LocalGpu:
     try:
         import torch
     except ImportError:
-        hint = "pip install 'wavecast[torch]'"
+        hint = install_hint("torch")
         raise MissingTool("measuring needs PyTorch", hint=hint) from None
     if not torch.cuda.is_available():
         raise NothingAnalysed("no GPU that PyTorch can use", hint="measuring needs CUDA or ROCm")

@@ -11,6 +11,7 @@ from typing import Any
 
 from wavecast import files
 from wavecast.errors import InputError, MissingTool
+from wavecast.extras import install_hint
 
 
 def planes(path: Path) -> Iterable[Any]:
@@ -24,7 +25,7 @@ def planes(path: Path) -> Iterable[Any]:
     except ImportError:
         raise MissingTool(
             "JAX reads these profiles, and it is not installed",
-            hint="pip install 'wavecast[jax]', or give the .trace.json.gz next to the file",
+            hint=f"{install_hint('jax')}, or give the .trace.json.gz next to the file",
         ) from None
     if path.stat().st_size > files.LARGEST:
         raise InputError(f"{path}: it has more than {files.LARGEST >> 30} GiB")

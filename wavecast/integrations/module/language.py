@@ -23,6 +23,7 @@ import numpy as np
 from wavecast import files, limits
 from wavecast.dtypes import Spelling, lookup
 from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
+from wavecast.extras import install_hint
 
 _DTYPES: Final = {
     name: lookup(name)
@@ -115,7 +116,7 @@ def _made(dtype: str, shape: tuple[int, ...], content: str) -> Any:
     try:
         import torch
     except ImportError:
-        hint = "pip install 'wavecast[torch]'"
+        hint = install_hint("torch")
         raise MissingTool(f"{dtype} needs PyTorch", hint=hint) from None
     return torch.from_numpy(_filled(np.dtype("float32"), shape, content)).to(
         getattr(torch, known.name)

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from wavecast.errors import MissingTool, UsageError
+from wavecast.extras import install_hint
 
 SUPPORTED: Final = ("0.5.23",)
 """Releases that the tests run with. SGLang changes its interfaces in the third number."""
@@ -16,7 +17,7 @@ def check() -> str:
     try:
         found = version("sglang")
     except PackageNotFoundError:
-        hint = "pip install 'wavecast[sglang]'"
+        hint = install_hint("sglang")
         raise MissingTool("SGLang is not installed", hint=hint) from None
     if found not in SUPPORTED:
         raise UsageError(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
 
@@ -39,9 +40,7 @@ def emulated_cuda(
     try:
         import torch
     except ImportError as error:
-        raise MissingTool(
-            "PyTorch is not installed", hint="pip install 'wavecast[torch]'"
-        ) from error
+        raise MissingTool("PyTorch is not installed", hint=install_hint("torch")) from error
     from wavecast.integrations.torch_cpu import (
         checks,
         compiling,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
+from wavecast.extras import hint_for
 from wavecast.integrations.devices import DeviceFacts, facts_of
 from wavecast.integrations.triton import capture_process, wire
 from wavecast.integrations.triton.capture_cache import (
@@ -303,8 +304,7 @@ def _supervise(
 
 
 def _missing(module: str, message: str) -> MissingTool:
-    packages = {"torch": "pip install 'wavecast[torch]'", "triton": "pip install triton"}
-    return MissingTool(message, hint=packages.get(module.split(".")[0], f"pip install {module}"))
+    return MissingTool(message, hint=hint_for(module) or f"pip install {module}")
 
 
 def _conclude(

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from wavecast.errors import MissingTool, UsageError
+from wavecast.extras import install_hint
 
 SUPPORTED: Final = ("0.33",)
 """Major and minor numbers of the releases that the tests run with."""
@@ -16,7 +17,7 @@ def check() -> str:
     try:
         found = version("vllm")
     except PackageNotFoundError:
-        hint = "pip install 'wavecast[vllm]'"
+        hint = install_hint("vllm")
         raise MissingTool("vLLM is not installed", hint=hint) from None
     if ".".join(found.split(".")[:2]) not in SUPPORTED:
         raise UsageError(

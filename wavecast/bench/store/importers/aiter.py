@@ -17,6 +17,7 @@ from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.importers.timings import About, ImportedTiming, grouped, imported
 from wavecast.errors import MissingTool
+from wavecast.extras import install_hint
 
 _AXES: Final = (
     *("M", "N", "K", "batch", "dtype_a", "dtype_b", "dtype_out", "scaling", "b_preshuffled"),
@@ -36,9 +37,7 @@ def read(source: ImportedFile, given: ImportLabels) -> Imported:
     try:
         import pandas as pd
     except ImportError:
-        raise MissingTool(
-            "AITER's files need pandas", hint="pip install 'wavecast[validate]'"
-        ) from None
+        raise MissingTool("AITER's files need pandas", hint=install_hint("validate")) from None
     convert = aiter.conversion(source.columns)
     if convert is None:
         raise ValueError("it lacks the columns of a tuned file")
