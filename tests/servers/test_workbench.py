@@ -93,22 +93,6 @@ def test_changes_of_other_types_are_refused(tmp_path: Path, change: dict[str, An
         session(tmp_path).with_changes(change)
 
 
-def test_constants_are_found_with_their_places(tmp_path: Path) -> None:
-    text = '# µ\nBLOCK = 64\nT = [{"K": 32}]\nf[1](é, num_warps=4, on=True, x=2.0)\ng(μ="é", k=8)\n'
-    found = sessions.constants(session(tmp_path, text))
-    assert [(one.name, one.line) for one in found] == [
-        ("BLOCK", 2),
-        ("K", 3),
-        ("num_warps", 4),
-        ("k", 5),
-    ]
-    assert [text[one.start : one.stop] for one in found] == ["64", "32", "4", "8"]
-
-
-def test_a_script_with_a_syntax_error_has_no_constants(tmp_path: Path) -> None:
-    assert sessions.constants(session(tmp_path, "def (")) == []
-
-
 # --- the server ---------------------------------------------------------------------------------
 
 
@@ -292,7 +276,23 @@ def test_the_page_explains_links_and_edits(address: str) -> None:
             assert page.run("panel.childElementCount") > 0
         page.run("edit('import torch\\n1/0\\n'); explain()")
         _settled(page)
-        assert "division by zero" in page.run("document.querySelector('#failure').textContent")
+        failure = "document.querySelector('#failure').textContent"
+        assert "division by zero" in page.run(failure)
+        dimmed = "getComputedStyle(document.querySelector('#targets')).opacity"
+        assert float(page.run(dimmed)) < 1
+        assert "last version" in page.run("document.querySelector('#compared').textContent")
+        marked = "[...document.querySelectorAll('.gutter .wrong u')].map(row => row.textContent)"
+        assert page.run(marked) == ["2"]
+        page.run(f"edit({json.dumps(SCRIPT.replace('offs < n)', 'offs < m)'))}); explain()")
+        _settled(page)
+        assert page.run(failure).startswith("gfx942: strided_copy: NameError")
+        assert page.run(failure).endswith("(copy.py:13)")
+        assert page.run(marked) == ["13"]
+        page.run(f"edit({json.dumps(SCRIPT)}); explain()")
+        _settled(page)
+        assert float(page.run(dimmed)) == 1
+        assert page.run(marked) == []
+        assert "last" not in page.run("document.querySelector('#compared').textContent")
         assert page.run("document.title") != "run"
         assert [one for one in page.problems if "422" not in one] == []
         assert all(one.startswith(("http://127.0.0.1", "data:")) for one in page.requests)

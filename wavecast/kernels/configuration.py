@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
-_COMPILER = frozenset({*_OPTIONS, "waves_per_eu", "matrix_instr_nonkdim", "kpack"})
+COMPILER_OPTIONS = frozenset({*_OPTIONS, "waves_per_eu", "matrix_instr_nonkdim", "kpack"})
 """Options of Triton's compilers, as HIPOptions and triton.Config name them."""
 _USUAL: Mapping[str, Any] = {"num_ctas": 1, "maxnreg": None}
 
@@ -36,7 +36,7 @@ class Configuration:
     @property
     def tile(self) -> tuple[tuple[str, Any], ...]:
         """The kernel's own constants alone, which say how the work is cut."""
-        return tuple(item for item in self.items if item[0] not in _COMPILER)
+        return tuple(item for item in self.items if item[0] not in COMPILER_OPTIONS)
 
     def with_(self, name: str, value: Any) -> Configuration:
         """The same with one value changed."""

@@ -15,6 +15,7 @@ let before = null;    // figures to compare with: {label: {device: seconds}}
 let pinned = false;
 let launch = 0, target = 0, view = "Assembly", line = 0;
 let timer = 0, number = 0;
+let failed = null;    // {text, message} of the version that could not be explained, or only in part
 let priced = false;   // whether findings have what their advice saves
 
 async function call(path, body) {
@@ -68,14 +69,15 @@ async function explain() {
       text, arch: $("#arch").value, arguments: $("#arguments").value.split(/\s+/).filter(Boolean),
     });
     if (mine !== number) return;
-    const why = answer.document.failures.map((one) => `${one.kernel} for ${one.target}: ${one.message}`).join("\n");
+    const why = reasons(answer.document.failures);
     if (!answer.launches.length) throw new Error(why || "no kernel was launched");
     if (result && !pinned) before = figures(result);
     result = answer;
     explained = answer.text;
     if (session.watched && source.value !== answer.text) edit(answer.text);
     status(`${((performance.now() - started) / 1000).toFixed(1)} s`);
-    fail(why);
+    fail(why, answer.text);
+    stale(false);
     launch = Math.min(launch, answer.launches.length - 1);
     target = Math.min(target, answer.launches[launch].targets.length - 1);
     priced = false;
@@ -84,7 +86,9 @@ async function explain() {
   } catch (error) {
     if (mine !== number || error.replaced) return;
     status("");
-    fail(error.message);
+    fail(error.message, text);
+    stale(true);
+    paint();
   }
 }
 
@@ -122,16 +126,46 @@ function status(text, busy = false) {
   $("#status").textContent = text;
   $("#status").classList.toggle("busy", busy);
 }
-function fail(text) {
-  $("#failure").textContent = text;
-  $("#failure").hidden = !text;
+/* What failed, with the targets of one message together. */
+function reasons(failures) {
+  const targets = new Map();
+  for (const { kernel, arch, message } of failures) {
+    const text = `${kernel && `${kernel}: `}${message}`;
+    targets.set(text, [...(targets.get(text) || []), arch].filter(Boolean));
+  }
+  return [...targets].map(([text, names]) => names.length ? `${names.join(", ")}: ${text}` : text).join("\n");
+}
+
+/* Show why something failed; `version` is the source it is of, whose line is marked. */
+function fail(message, version = null) {
+  const shown = session ? message.replaceAll(new RegExp(`[^\\s(]*/(?=${named()}:\\d)`, "g"), "") : message;   // the copy's folder says nothing
+  failed = message && version !== null ? { text: version, message: shown } : null;
+  $("#failure").textContent = shown;
+  $("#failure").hidden = !message;
+}
+
+/* Lines of the editor that a message names, as `matmul.py:12`. */
+function failedLines() {
+  if (!failed || failed.text !== source.value) return new Set();
+  return new Set([...failed.message.matchAll(new RegExp(`(?<![\\w.-])${named()}:(\\d+)`, "g"))].map((match) => Number(match[1])));
+}
+const named = () => session.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/* Figures of an earlier version are dimmed: the present one could not be explained. */
+function stale(value) {
+  document.body.classList.toggle("stale", value && result !== null);
+  if (result) $("#compared").textContent = compared();
+}
+function compared() {
+  if (document.body.classList.contains("stale")) return "figures of the last version that could be explained";
+  return before ? `change: against the ${pinned ? "pinned figures" : "version before"}` : "";
 }
 
 function render() {
   const choice = $("#launch");
   choice.replaceChildren(...result.launches.map((one, index) => new Option(one.label, index)));
   choice.selectedIndex = launch;
-  $("#compared").textContent = before ? (pinned ? "change: against the pinned figures" : "change: against the version before") : "";
+  $("#compared").textContent = compared();
   targets();
   constants();
   paint();
@@ -216,18 +250,19 @@ function edit(text) {
 /* Draw the text again, with the heat and the findings of the chosen target where they are current. */
 function paint() {
   const fresh = result && source.value === explained && code();
-  const heat = new Map(), marks = new Map();
+  const heat = new Map(), marks = new Map(), wrong = failedLines();
   if (fresh) {
     const lines = editorLines(current());
     for (const [index, shade] of Object.entries(code().assembly.line_heat)) if (lines.has(Number(index))) heat.set(lines.get(Number(index)), shade);
     for (const finding of entry(current(), target).findings)
       for (const at of finding.lines) if (!marks.has(at)) marks.set(at, finding);
   }
-  const rows = coloured(source.value);
-  backdrop.innerHTML = rows.map((text, index) => `<div class="${index + 1 === line ? "lit" : ""}">${text || " "}</div>`).join("");
+  for (const at of wrong) marks.set(at, { severity: "error", message: failed.message });
+  const rows = coloured(source.value), row = (index) => `${index + 1 === line ? "lit" : ""}${wrong.has(index + 1) ? " wrong" : ""}`;
+  backdrop.innerHTML = rows.map((text, index) => `<div class="${row(index)}">${text || " "}</div>`).join("");
   gutter.innerHTML = rows.map((_, index) => {
     const mark = marks.get(index + 1);
-    return `<div class="${index + 1 === line ? "lit" : ""}"><i class="h h${heat.get(index + 1) || 0}"></i><i class="f ${mark ? mark.severity : ""}"${mark ? ` title="${escape(mark.message)}"` : ""}>${mark ? "!" : ""}</i><u>${index + 1}</u></div>`;
+    return `<div class="${row(index)}"><i class="h h${heat.get(index + 1) || 0}"></i><i class="f ${mark ? mark.severity : ""}"${mark ? ` title="${escape(mark.message)}"` : ""}>${mark ? "!" : ""}</i><u>${index + 1}</u></div>`;
   }).join("");
   scrolled();
 }
@@ -492,6 +527,8 @@ function load(state) {
   source.value = state.text;
   result = before = null;
   explained = "";
+  fail("");
+  stale(false);
   line = 0;
   paint();
   explain();

@@ -32,6 +32,7 @@ from wavecast.errors import UsageError, WavecastError
 from wavecast.report import html
 from wavecast.servers.workbench import session as sessions
 from wavecast.servers.workbench.engine import ReplacedVersion, WorkbenchEngine
+from wavecast.servers.workbench.launch_settings import launch_settings
 from wavecast.servers.workbench.session import LARGEST, WorkbenchSession
 from wavecast.version import __version__
 
@@ -53,7 +54,9 @@ class Workbench:
         return {
             **self.session.permalink(),
             "watched": self.session.watched is not None,
-            "constants": [asdict(one) for one in sessions.constants(self.session)],
+            "constants": [
+                asdict(one) for one in launch_settings(self.session.text, self.session.name)
+            ],
         }
 
     def explain(self, changes: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +65,7 @@ class Workbench:
             self.session = session = self.session.with_changes(changes)
             question = session.question()
         found = self._engine.explain(question)
-        found["constants"] = [asdict(one) for one in sessions.constants(session)]
+        found["constants"] = _settings(session)
         found["text"] = session.text
         return found
 
@@ -85,6 +88,10 @@ class Workbench:
             return watched.stat().st_mtime_ns if watched is not None else 0
         except OSError:
             return 0
+
+
+def _settings(session: WorkbenchSession) -> list[dict[str, Any]]:
+    return [asdict(setting) for setting in launch_settings(session.text, session.name)]
 
 
 def application(workbench: Workbench, token: str, port: int) -> Starlette:

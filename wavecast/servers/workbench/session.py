@@ -6,10 +6,9 @@ A copy of the file is edited, in the folder of the session; the file itself is n
 
 from __future__ import annotations
 
-import ast
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -25,18 +24,6 @@ LARGEST: Final = 2 * 2**20
 _LONGEST_NAME: Final = 200
 _TIMEOUT: Final = 60.0
 """Seconds that a script may run."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceConstant:
-    """A number in the source that can be changed: `start` and `stop` are its first character and
-    the one after its last, counted from 0 in the text. `line` counts from 1."""
-
-    name: str
-    value: str
-    line: int
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,50 +136,6 @@ def opened(text: str, arch: str, folder: Path) -> WorkbenchSession:
     )
 
 
-def constants(session: WorkbenchSession) -> list[SourceConstant]:
-    """The integers of a Python script that set a launch: assigned to a name at the top of the
-    script, keyword arguments of calls, values of dictionaries. [] for a script with a syntax error
-    and for other languages."""
-    if not session.name.endswith(".py"):
-        return []
-    try:
-        tree = ast.parse(session.text)
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    starts = [0]
-    for line in session.text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    lines = session.text.splitlines()
-    found = {}
-    for name, node in _numbers(tree):
-        if isinstance(node.value, bool) or not isinstance(node.value, int):
-            continue
-        line = lines[node.lineno - 1].encode()
-        start = starts[node.lineno - 1] + len(line[: node.col_offset].decode())
-        stop = start + (node.end_col_offset or 0) - node.col_offset
-        found[start] = SourceConstant(name, session.text[start:stop], node.lineno, start, stop)
-    return [found[start] for start in sorted(found)]
-
-
-def _numbers(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-            for target in statement.targets:
-                if isinstance(target, ast.Name):
-                    yield target.id, statement.value
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg and isinstance(node.value, ast.Constant):
-            yield node.arg, node.value
-        elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if (
-                    isinstance(key, ast.Constant)
-                    and isinstance(key.value, str)
-                    and isinstance(value, ast.Constant)
-                ):
-                    yield key.value, value
-
-
 def _checked_name(name: str) -> str:
     """A file name without folders. Raises InputError for another."""
     plain = name == Path(name).name and name.isprintable() and not name.startswith(".")
@@ -203,9 +146,7 @@ def _checked_name(name: str) -> str:
 
 __all__ = [
     "SCHEMA",
-    "SourceConstant",
     "WorkbenchSession",
-    "constants",
     "of_file",
     "opened",
     "watching",
