@@ -93,3 +93,24 @@ def test_tables_sort_and_filter(tmp_path: Path) -> None:
         assert shown.run(column) == ["1.2 ms"]
         assert shown.run("document.title") == "report"
         assert shown.problems == []
+
+
+def wide(console: Console) -> None:
+    table = plain_table(*((f"column {index}", True) for index in range(8)))
+    table.add_row(*["1,024 TFLOP/s"] * 8)
+    console.print(table)
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium")
+def test_wide_tables_are_whole_on_a_narrow_screen(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page("report", wide))
+    head = "getComputedStyle(document.querySelector('td:nth-child(8)'), '::before').content"
+    with Page(width=400) as shown:
+        shown.open(path)
+        cut = "[...document.querySelectorAll('.scroll')].some(e => e.scrollWidth > e.clientWidth)"
+        assert shown.run(cut) is False
+        assert shown.run(head) == '"column 7"'
+    with Page(width=1400) as shown:
+        shown.open(path)
+        assert shown.run(head) == "none"

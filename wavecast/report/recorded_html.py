@@ -26,6 +26,8 @@ from wavecast.version import __version__
 
 WIDTH: Final = 240
 """Columns that a report believes to have: enough for all of its tables' columns."""
+_NARROW_COLUMNS: Final = 4
+"""Columns that fit next to each other on a narrow screen."""
 _COLOURS: Final = ("red", "yellow", "green", "cyan")
 _NUMBER: Final = re.compile(r"^[~≥≤<>×±]?\s*([-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?)\s*([^\s\d]*)")
 _UNITS: Final = {
@@ -182,30 +184,34 @@ def _classes(styles: Iterable[str | Style]) -> str:
 
 
 def _table(table: Table, console: Console) -> Markup:
-    headed = table.show_header and any(_plain(c.header) for c in table.columns)
+    titles = [_plain(column.header) for column in table.columns]
+    headed = table.show_header and any(titles)
+    wide = headed and len(titles) > _NARROW_COLUMNS
+    labels = titles if wide else [""] * len(titles)
     rows = zip(*(column.cells for column in table.columns), strict=True)
     right = [column.justify == "right" for column in table.columns]
     body = Markup("\n").join(
         Markup("<tr>{}</tr>").format(
             Markup("").join(
-                _cell(cell, numeric, headed, console)
-                for cell, numeric in zip(row, right, strict=True)
+                _cell(cell, numeric, headed, label, console)
+                for cell, numeric, label in zip(row, right, labels, strict=True)
             )
         )
         for row in rows
     )
     head = Markup()
     if headed:
-        titles = Markup("").join(
-            Markup("<th{}>{}</th>").format(_class(numeric), _plain(column.header))
-            for column, numeric in zip(table.columns, right, strict=True)
+        heads = Markup("").join(
+            Markup("<th{}>{}</th>").format(_class(numeric), title)
+            for title, numeric in zip(titles, right, strict=True)
         )
-        head = Markup("<thead><tr>{}</tr></thead>").format(titles)
-    kind = "sortable" if headed else "layout"
+        head = Markup("<thead><tr>{}</tr></thead>").format(heads)
+    kind = "sortable narrow-cards" if wide else "sortable" if headed else "layout"
     return Markup('<table class="{}">{}<tbody>{}</tbody></table>').format(kind, head, body)
 
 
-def _cell(cell: Any, numeric: bool, headed: bool, console: Console) -> Markup:
+def _cell(cell: Any, numeric: bool, headed: bool, label: str, console: Console) -> Markup:
+    """A cell, with the head of its column where rows become cards on a narrow screen."""
     text = console.render_str(cell, highlight=False) if isinstance(cell, str) else cell
     value = Markup()
     if isinstance(text, Text):
@@ -221,7 +227,8 @@ def _cell(cell: Any, numeric: bool, headed: bool, console: Console) -> Markup:
         inner = _table(text, console)
     else:
         inner = _element(text, console)
-    return Markup("<td{}{}>{}</td>").format(_class(numeric), value, inner)
+    named = Markup(' data-label="{}"').format(label) if label else Markup()
+    return Markup("<td{}{}{}>{}</td>").format(_class(numeric), value, named, inner)
 
 
 def _class(numeric: bool) -> Markup:
