@@ -123,6 +123,32 @@ def test_an_array_larger_than_memory(capsys: pytest.CaptureFixture[str], value: 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("matmul", "--shape", "m=-1", "-o", "x"), "m must be an integer from 1, not -1"),
+        (("matmul", "--shape", "m=1e300", "-o", "x"), "m must be an integer"),
+        (("matmul", "--shape", "m=none", "-o", "x"), "m must be an integer"),
+        (("matmul", "--shape", f"m={10**12}", "-o", "x"), "no inputs of matmul"),
+        (("matmul", "--shape", "zz=1", "-o", "x"), "matmul has no axis 'zz'"),
+        (("matmul", "--shape", "dtype=fp99", "-o", "x"), "unknown dtype"),
+        (("matmul", "--shape", "m", "-o", "x"), "'m' is not NAME=VALUE"),
+        (("matmul_mx", "--shape", "k=1", "-o", "x"), "launches no kernel on mi300x"),
+        (("softmax", "-o", "int"), "'int' cannot name a function of C and C++"),
+        (("softmax", "-o", "libclass"), "'class' cannot name a function"),
+        (("softmax", "-o", "main"), "'main' cannot name a function"),
+        (("softmax", "-o", "2x"), "'2x' cannot name a function"),
+        (("softmax", "-o", "/"), "'' cannot name a function"),
+    ],
+)
+def test_a_hostile_export(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], says: str
+) -> None:
+    pytest.importorskip("torch", reason="needs PyTorch")
+    assert says in refused(capsys, "export", *arguments)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
     ("axis", "says"),
     [
         ("m=-1", "m must be an integer from 1, not -1"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,15 +39,16 @@ def command(operator: str, shape: str, arch: str, output: Path) -> None:
     from wavecast.errors import UsageError
     from wavecast.kernels import registry
     from wavecast.pipeline.exporting import export
-    from wavecast.report.exported import export_files
+    from wavecast.report.exported import check_name, export_files
 
+    name = output.name.removeprefix("lib")
+    check_name(name)
     chosen = registry.operator(operator)
     sizes = _sizes(chosen, shape)
     selectors = dict.fromkeys(name.strip() for name in arch.split(",") if name.strip())
     devices = list({one.id: one for one in map(known.load, selectors)}.values())
     if not devices:
         raise UsageError("no GPU is given")
-    name = output.name.removeprefix("lib")
     with streams.progress() as update:
         update(f"compiling {chosen.describe(sizes)}")
         found = export_files(name, export(chosen, sizes, devices))
@@ -59,27 +59,22 @@ def command(operator: str, shape: str, arch: str, output: Path) -> None:
 
 
 def _sizes(operator: Operator, text: str) -> Sizes:
-    """The sizes of a call: those of the operator's first shape, and the given ones. Raises
-    UnknownName, UsageError."""
-    from wavecast.errors import UnknownName, UsageError
+    """The sizes of a call: those of the operator's first shape, and those that `text` replaces.
+    Raises UsageError."""
+    from wavecast.errors import UsageError
+    from wavecast.kernels.sizes import check
 
-    rows = (*operator.shapes, *operator.cases, *operator.thorough)
-    known = {name: value for row in reversed(rows) for name, value in row.items()}
-    given: dict[str, object] = {}
+    replaced: dict[str, object] = {}
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"--shape {part!r} is not NAME=VALUE")
-        if name not in known:
-            raise UnknownName(f"size of {operator.name}", name, known)
-        given[name] = _value(name, value, known)
-    return {**operator.shapes[0], **given}
+        replaced[name] = _value(value)
+    check(operator, replaced)
+    return {**operator.shapes[0], **replaced}
 
 
-def _value(name: str, text: str, known: Mapping[str, object]) -> object:
-    """A value of the type that the size has in the operator's own shapes. Raises UsageError."""
-    from wavecast.errors import UsageError
-
+def _value(text: str) -> object:
     if text in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text]
     for number in (int, float):
@@ -87,6 +82,4 @@ def _value(name: str, text: str, known: Mapping[str, object]) -> object:
             return number(text)
         except ValueError:
             continue
-    if known[name] is not None and not isinstance(known[name], str):
-        raise UsageError(f"--shape {name}={text!r} is not a number")
     return text

@@ -39,8 +39,8 @@ class ExportedCall:
 def export(operator: Operator, sizes: Sizes, devices: Sequence[Device]) -> tuple[ExportedCall, ...]:
     """A call compiled and predicted for every device.
 
-    Raises UsageError where two devices share a compiler target, or the call cannot be repeated
-    without Python, CompileError where a kernel does not compile.
+    Raises UsageError where two devices share a compiler target, or the call launches no kernel or
+    cannot be repeated without Python, CompileError where a kernel does not compile.
     """
     from wavecast.integrations.triton.call_plan import record_call
 
@@ -48,6 +48,8 @@ def export(operator: Operator, sizes: Sizes, devices: Sequence[Device]) -> tuple
     found = []
     for device in devices:
         plan = record_call(operator, sizes, device)
+        if not plan.kernels:
+            raise UsageError(f"{operator.describe(sizes)} launches no kernel on {device.id}")
         explained = {
             (one.code.digest, one.launch.grid): one
             for one in launched(operator, sizes, device)

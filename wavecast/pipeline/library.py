@@ -118,9 +118,10 @@ def launched(
     WavecastError when a kernel does not compile."""
     from wavecast.integrations.triton import capture
     from wavecast.kernels.inputs import Make
+    from wavecast.kernels.sizes import call_inputs
 
     given = Given(flops_hint=dict(flops or {}), outcomes=False)
-    inputs = operator.inputs(Make(values=False), **sizes)
+    inputs = call_inputs(operator, Make(values=False), sizes)
     with capture(device) as launches:
         operator.call(**inputs)
     explained, sequence = [], CallSequence(Chip.of(device))
@@ -132,7 +133,7 @@ def launched(
     if not unknown or device.vendor != "amd":
         return explained
     if operator.needs_values:
-        inputs = operator.inputs(Make(), **sizes)
+        inputs = call_inputs(operator, Make(), sizes)
     wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
     with capture(device, kernels=wanted, sample=True, run=operator.needs_values) as sampled:
         operator.call(**inputs)

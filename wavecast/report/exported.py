@@ -30,23 +30,45 @@ _PIECE: Final = 256
 """Buffers in a workspace start at multiples of this, as those of an allocator."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BYTES_PER_LINE: Final = 20
-_KEYWORDS: Final = frozenset(
+_C_KEYWORDS: Final = frozenset(
     re.findall(
         r"\w+",
         "auto break case char const continue default do double else enum extern float for goto if"
         " inline int long register restrict return short signed sizeof static struct switch typedef"
-        " union unsigned void volatile while handle workspace stream",
+        " union unsigned void volatile while",
     )
 )
+_CPP_KEYWORDS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class"
+        " compl concept consteval constexpr constinit const_cast co_await co_return co_yield"
+        " decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept"
+        " not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires"
+        " static_assert static_cast template this thread_local throw true try typeid typename using"
+        " virtual wchar_t xor xor_eq",
+    )
+)
+_NOT_FUNCTIONS: Final = _C_KEYWORDS | _CPP_KEYWORDS | {"main"}
+"""Names that a function cannot have in a header for C and C++ programs."""
+_NOT_PARAMETERS: Final = _C_KEYWORDS | {"handle", "workspace", "stream"}
 """Names that a parameter cannot have: keywords of C, and the other parameters."""
+
+
+def check_name(name: str) -> None:
+    """Raises UsageError for a name that no function of C and C++ can have."""
+    if not _NAME.fullmatch(name) or name in _NOT_FUNCTIONS:
+        raise UsageError(
+            f"{name!r} cannot name a function of C and C++",
+            hint="use letters, digits and _, and no keyword",
+        )
 
 
 def export_files(name: str, calls: Sequence[ExportedCall]) -> dict[str, bytes]:
     """The files of an export by their name: `<name>.h`, `<name>.c`, `<name>_code.h`, `<name>.json`
     and every code object. `name` is the prefix of all functions. Raises UsageError for a name that
-    C does not allow."""
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is not a name in C: use letters, digits and _")
+    C and C++ do not allow."""
+    check_name(name)
     targets = [_Target.of(one.plan) for one in calls]
     amd = [one for one in targets if one.plan.kernels[0].launch.code.is_amd]
     nvidia = [one for one in targets if one not in amd]
@@ -120,7 +142,7 @@ class _Parameter:
     def identifier(self) -> str:
         """The name, or with an underscore what is another one in C."""
         plain = re.sub(r"\W", "_", self.buffer.name)
-        return plain + "_" if plain in _KEYWORDS else plain
+        return plain + "_" if plain in _NOT_PARAMETERS else plain
 
     @property
     def role(self) -> str:
@@ -302,4 +324,4 @@ def _environment() -> jinja2.Environment:
     )
 
 
-__all__ = ["ALIGNMENT", "export_files"]
+__all__ = ["ALIGNMENT", "check_name", "export_files"]

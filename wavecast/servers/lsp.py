@@ -7,8 +7,10 @@ that it runs, with its launches recorded instead of executed.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from threading import Lock
+from typing import BinaryIO, cast
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -16,6 +18,7 @@ from pygls.uris import to_fs_path
 
 from wavecast.errors import WavecastError
 from wavecast.servers import verbs
+from wavecast.servers.lsp_messages import EditorInput, EditorProtocol, log_in_lines
 from wavecast.servers.marks import FileMarks, marks
 from wavecast.version import __version__
 
@@ -35,7 +38,7 @@ class KernelServer(LanguageServer):
     """A language server that explains files for the GPUs `arch`."""
 
     def __init__(self, arch: str) -> None:
-        super().__init__("wavecast", __version__)
+        super().__init__("wavecast", __version__, protocol_cls=EditorProtocol)
         self.arch = arch
         self.known: dict[str, FileMarks] = {}
         self._latest: dict[str, int] = {}
@@ -113,8 +116,10 @@ def server(arch: str) -> KernelServer:
 
 
 def serve(arch: str) -> None:
-    """Serve an editor over standard input and output until it ends."""
-    server(arch).start_io()
+    """Serve an editor over standard input and output until it ends. Raises InputError for a
+    message that is too large."""
+    log_in_lines()
+    server(arch).start_io(cast("BinaryIO", EditorInput(sys.stdin.buffer)))
 
 
 def _path(uri: str) -> Path | None:

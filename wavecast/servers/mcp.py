@@ -6,11 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.stdio import stdio_server
 
 from wavecast.errors import WavecastError
 from wavecast.servers import tools
+from wavecast.servers.mcp_streams import Incoming, Outgoing, UnansweredRequests
 from wavecast.version import __version__
 
 INSTRUCTIONS = """\
@@ -28,8 +31,19 @@ def server() -> MCPServer:
 
 
 def serve() -> None:
-    """Serve until standard input ends."""
-    server().run("stdio")
+    """Serve until standard input ends and its requests are answered."""
+    anyio.run(_serve)
+
+
+async def _serve() -> None:
+    library = server()._lowlevel_server  # its `run` reads until the input ends, and no longer
+    unanswered = UnansweredRequests()
+    async with stdio_server() as (incoming, outgoing):
+        await library.run(
+            Incoming(incoming, unanswered),
+            Outgoing(outgoing, unanswered),
+            library.create_initialization_options(),
+        )
 
 
 def _with_one_line(function: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:

@@ -8,16 +8,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from wavecast.bench.measure.sizes import check, complete
 from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
+from wavecast.kernels.sizes import call_inputs, check, complete
 from wavecast.model.bounds import Work
-
-_REFUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
-            ValueError)  # fmt: skip
-"""What PyTorch raises for tensors that cannot be: too large, of a name that is not a dtype."""
 
 
 class Workload(ABC):
@@ -61,13 +57,7 @@ class OperatorWorkload(Workload):
         from wavecast.kernels.inputs import Make
 
         make = Make(seed, values=values) if device == "cpu" else MakeThere(seed, device)
-        try:
-            given = self.operator.inputs(make, **self.sizes)
-        except WavecastError:
-            raise
-        except _REFUSED as error:
-            call = self.operator.describe(self.sizes)
-            raise UsageError(f"no inputs of {call}: {_first_line(error)}") from error
+        given = call_inputs(self.operator, make, self.sizes)
         return lambda: self.operator.call(**given)
 
     def verified(self) -> tuple[float | None, tuple[str, ...]]:
@@ -147,11 +137,6 @@ class FunctionWorkload(Workload):
         with device(arch, check=reports):
             self.prepared(1)()
         return None, tuple(f"check: {report}" for report in reports.errors)
-
-
-def _first_line(error: Exception) -> str:
-    """PyTorch adds a stack of C++ functions to some messages."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _told(error: Exception) -> str:

@@ -28,6 +28,7 @@ from wavecast.errors import UsageError
 from wavecast.integrations.triton.session import capture
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
+from wavecast.kernels.sizes import call_inputs
 
 _METADATA_ONLY: Final = frozenset(
     f"aten::{name}"
@@ -84,7 +85,7 @@ def record_call(operator: Operator, sizes: Sizes, device: Device) -> CallPlan:
     Raises CompileError when a kernel does not compile, UsageError where the call does more than
     launch kernels and fill memory, or needs a hardware descriptor, a cluster or scratch memory.
     """
-    inputs = operator.inputs(Make(values=False), **sizes)
+    inputs = call_inputs(operator, Make(values=False), sizes)
     recording = _Recording(operator, inputs)
     with capture(device, on_launch=recording.launched), _Watch(recording):
         results = operator.call(**inputs)

@@ -148,8 +148,8 @@ def _last_name(node: ast.AST | None) -> str:
             return node.attr
         case ast.Call():
             return _last_name(node.func)
-        case ast.Constant(value=str()):
-            return node.value.rpartition(".")[2]
+        case ast.Constant(value=str(text)):
+            return text.rpartition(".")[2]
         case _:
             return ""
 

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("torch", reason="needs PyTorch")
 
-from wavecast.bench.measure.sizes import check, complete, names
 from wavecast.errors import UsageError
 from wavecast.kernels import registry
+from wavecast.kernels.sizes import check, complete, names
 
 
 @pytest.mark.parametrize("name", sorted(registry.operators()))

@@ -1,4 +1,5 @@
-"""Sizes of an operator that a user gives: which there are, and which values they may have."""
+"""Sizes of an operator that a user gives: which there are, which values they may have, and the
+inputs of a call that has them."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wavecast.bench.records import Scalar
-from wavecast.errors import UsageError
-from wavecast.kernels.operator import Operator
+from wavecast.errors import UsageError, WavecastError
+from wavecast.kernels.operator import Operator, Sizes
 
 _MOST = (1 << 63) - 1
 _LARGEST_FLOAT = sys.float_info.max
+_REFUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
+            ValueError)  # fmt: skip
+"""What PyTorch raises for tensors that cannot be: too large, of a name that is not a dtype."""
 
 
 def names(operator: Operator) -> list[str]:
@@ -20,12 +23,12 @@ def names(operator: Operator) -> list[str]:
     parameters = list(inspect.signature(operator.inputs).parameters.values())[1:]
     named = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
     if len(named) < len(parameters):  # it takes any: those its cases have
-        for sizes in (*operator.shapes, *operator.cases, *operator.thorough):
+        for sizes in _rows(operator):
             named += [name for name in sizes if name not in named]
     return named
 
 
-def complete(operator: Operator, sizes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def complete(operator: Operator, sizes: Mapping[str, Any]) -> dict[str, Any]:
     """Sizes that are not given are their defaults, or, without one, those of the first shape it is
     judged on; without any given, all of them are."""
     first = dict(operator.shapes[0]) if operator.shapes else {}
@@ -42,7 +45,7 @@ def complete(operator: Operator, sizes: Mapping[str, Scalar]) -> dict[str, Scala
     return {**defaults, **needed, **sizes}
 
 
-def check(operator: Operator, sizes: Mapping[str, Scalar]) -> None:
+def check(operator: Operator, sizes: Mapping[str, Any]) -> None:
     """Compare `sizes` with those of the operator's own calls. Raises UsageError for a name that it
     does not have, and a value of another type or outside of the range of the type."""
     accepted = names(operator)
@@ -50,9 +53,24 @@ def check(operator: Operator, sizes: Mapping[str, Scalar]) -> None:
         if name not in accepted:
             known = ", ".join(accepted)
             raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {known}")
+        if value is None and any(name in row and row[name] is None for row in _rows(operator)):
+            continue
         wanted = _wanted(tuple(_known(operator, name)), value)
         if wanted:
             raise UsageError(f"{operator.name}: {name} must be {wanted}, not {_shown(value)}")
+
+
+def call_inputs(operator: Operator, make: Any, sizes: Sizes) -> dict[str, Any]:
+    """The arguments of a call with `sizes`, whose tensors `make` makes (`inputs.Make`). Raises
+    UsageError where there are none: too large, of an unknown dtype, of sizes that do not
+    belong together."""
+    try:
+        return operator.inputs(make, **sizes)
+    except WavecastError:
+        raise
+    except _REFUSED as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise UsageError(f"no inputs of {operator.describe(sizes)}: {reason}") from error
 
 
 def _known(operator: Operator, name: str) -> Iterator[Any]:
@@ -60,12 +78,17 @@ def _known(operator: Operator, name: str) -> Iterator[Any]:
     parameter = inspect.signature(operator.inputs).parameters.get(name)
     if parameter is not None and parameter.default not in (inspect.Parameter.empty, None):
         yield parameter.default
-    for sizes in (*operator.shapes, *operator.cases, *operator.thorough):
+    for sizes in _rows(operator):
         if sizes.get(name) is not None:
             yield sizes[name]
 
 
-def _wanted(known: tuple[Any, ...], value: Scalar) -> str:
+def _rows(operator: Operator) -> tuple[Sizes, ...]:
+    """The operator's own calls."""
+    return (*operator.shapes, *operator.cases, *operator.thorough)
+
+
+def _wanted(known: tuple[Any, ...], value: Any) -> str:
     """What `value` must be according to known values; "" for one that fits."""
     if not known:
         return ""
@@ -84,9 +107,9 @@ def _wanted(known: tuple[Any, ...], value: Scalar) -> str:
     return "" if isinstance(value, type(known[0])) else type(known[0]).__name__
 
 
-def _shown(value: Scalar) -> str:
+def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-__all__ = ["check", "complete", "names"]
+__all__ = ["call_inputs", "check", "complete", "names"]
