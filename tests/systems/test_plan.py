@@ -34,6 +34,15 @@ def test_modules_that_a_plan_keeps_whole():
     assert modules("gpt-oss-120b", Parallelism(tensor=8, expert=8)) == ["self_attn"]
 
 
+def test_a_plan_two_levels_down():
+    text = {
+        "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 1024,
+        "num_key_value_heads": 4, "intermediate_size": 512,
+    }  # fmt: skip
+    values = {"model_type": "qwen2_5_omni", "thinker_config": {"text_config": text}}
+    assert undivided(values, huggingface.read(values, "omni"), Parallelism(tensor=2)) == ()
+
+
 def test_a_model_type_without_a_class():
     name, values = huggingface.load("Llama-3.3-70B")
     architecture = huggingface.read(values, name)

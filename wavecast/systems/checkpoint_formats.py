@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from wavecast.errors import UsageError
+from wavecast.systems.config_fields import TEXT_CONFIGS
 from wavecast.systems.module_names import means, modules_by_role
 from wavecast.systems.weight_formats import Precision, WeightFormat, weight_format
 
@@ -54,7 +55,7 @@ def quantisation_of(config: Mapping[str, Any]) -> Spec:
             if not isinstance(found, Mapping):
                 raise UsageError(f"{name} is {found!r}, not an object")
             return found
-    for name in ("thinker_config", "text_config"):
+    for name in TEXT_CONFIGS:
         if isinstance(nested := config.get(name), Mapping):
             return quantisation_of(nested)
     return {}

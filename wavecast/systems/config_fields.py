@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from wavecast.errors import UsageError
 
 Values = Mapping[str, Any]
+TEXT_CONFIGS: Final = ("thinker_config", "text_config")
+"""Where a configuration of several kinds of input has that of its text; Qwen-Omni has both, one in
+the other. The thinker is what engines serve for text."""
 _LARGEST = 1 << 31
 _DEEPEST = 1 << 14
 """Most layers of a model."""

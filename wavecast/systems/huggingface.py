@@ -21,7 +21,7 @@ from wavecast.extras import install_hint
 from wavecast.files import parse_json, read_text
 from wavecast.systems.architecture import Layer, ModelArchitecture
 from wavecast.systems.config_effects import check_unread, defaults
-from wavecast.systems.config_fields import Fields, Values
+from wavecast.systems.config_fields import TEXT_CONFIGS, Fields, Values
 from wavecast.systems.deepseek_configs import DEEPSEEK_READERS
 from wavecast.systems.gpt_configs import GPT_READERS, STYLES, DecoderStyle
 from wavecast.systems.llama_configs import LLAMA_READERS
@@ -32,9 +32,6 @@ READERS: Final[Mapping[str, Callable[[Fields], list[Layer]]]] = {
     **GPT_READERS,
 }
 """`model_type` -> what makes its layers."""
-_NESTED: Final = ("thinker_config", "text_config")
-"""Where a configuration of several kinds of input has that of its text; Qwen-Omni has both, one in
-the other. The thinker is what engines serve for text."""
 
 
 def read(values: Values, name: str) -> ModelArchitecture:
@@ -85,7 +82,7 @@ def text_values(values: Values, name: str) -> tuple[str, Values]:
     is tied where any of the configurations says so (transformers). Raises UsageError, UnknownName.
     """
     kind, tied, nested = values.get("model_type"), False, False
-    while key := next((key for key in _NESTED if values.get(key)), None):
+    while key := next((key for key in TEXT_CONFIGS if values.get(key)), None):
         inner = values[key]
         if not isinstance(inner, Mapping):
             raise UsageError(f"{name}: {key} is {inner!r}, not an object")

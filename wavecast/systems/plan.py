@@ -12,6 +12,7 @@ from typing import Any, Final
 from wavecast.errors import MissingTool, Unpredictable
 from wavecast.extras import install_hint
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, LinearAttention, ModelArchitecture
+from wavecast.systems.config_fields import TEXT_CONFIGS
 from wavecast.systems.parallel import Parallelism
 
 _WHOLE: Final = "replicated"
@@ -35,7 +36,11 @@ def undivided(
     if kind not in CONFIG_MAPPING:
         raise Unpredictable(f"transformers has no model type {kind!r}, so no plan to compare with")
     config = CONFIG_MAPPING[kind]
-    sizes = getattr(config, "sub_configs", {}).get("text_config", config)
+    sizes = config
+    while nested := [
+        parts[key] for key in TEXT_CONFIGS if key in (parts := getattr(sizes, "sub_configs", {}))
+    ]:
+        sizes = nested[0]
     tensor, expert = (
         _modules(getattr(sizes, f"base_model_{name}_plan", None) or {}) for name in ("tp", "ep")
     )
