@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
-from tests.fuzz import limits, shapes
+from tests.fuzz import limits, options, shapes
 from tests.fuzz.kinds import Kind, Seeds, kinds, outcome
 from tests.fuzz.minimize import minimize
 from wavecast import isa
@@ -55,6 +56,25 @@ def test_large_shapes_are_parsed(shape: str) -> None:
     with limits.seconds(LIMIT):
         module = isa.parse(shapes.large(random.Random(0))[shape], "gfx942")
     assert module.kernels["k"].program.blocks
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "seed", [n if n <= 12 else pytest.param(n, marks=pytest.mark.thorough) for n in range(1, 121)]
+)
+def test_hostile_options_end_in_one_line(seed: int, tmp_path: Path) -> None:
+    pytest.importorskip("triton", reason="needs Triton")
+    assert options.fault(options.make(seed), tmp_path) == "", options.make(seed)
+
+
+def test_every_verb_has_hostile_options() -> None:
+    """Verbs that serve a client until it ends have tests in tests/servers."""
+    verbs = {verb for verb, _ in options.places()}
+    assert verbs == options.COMMANDS.keys()
+    assert options.all_verbs() - verbs == {
+        *(f"learn {name}" for name in ("check", "solution", "start")),
+        *("cache show", "hipcc", "lsp", "mcp", "serve"),
+    }
 
 
 def test_a_case_follows_from_its_seed() -> None:
