@@ -36,8 +36,8 @@ class IrFunction:
 
     def __init__(self, lines: Iterable[str], name: str) -> None:
         lines = tuple(lines)
-        self._positions = _positions(lines)
-        self._body = tuple(_body(lines, name))
+        self._positions = positions(lines)
+        self._body = tuple(t for t in labelled_body(lines, name) if t.startswith(" "))
         found = (_DEFINITION.match(line) for line in self._body)
         self.definitions = {m["result"]: m["what"] for m in found if m is not None}
 
@@ -54,11 +54,11 @@ class IrFunction:
 def lines_of(lines: Sequence[str]) -> list[tuple[str, int] | None]:
     """The source of each line of a module: name of the file and line, of inlined code those of the
     outermost call; None where it has no location."""
-    positions = _positions(lines)
+    located = positions(lines)
     found: list[tuple[str, int] | None] = []
     for line in lines:
         debug = _DEBUG.search(line)
-        position = positions.get(int(debug[1])) if debug is not None else None
+        position = located.get(int(debug[1])) if debug is not None else None
         found.append(position[-1][:2] if position else None)
     return found
 
@@ -75,21 +75,20 @@ def kinds_of(what: str) -> tuple[MemoryKind, ...]:
     return (MemoryKind.LOAD, MemoryKind.STORE, MemoryKind.ATOMIC)
 
 
-def _body(lines: Iterable[str], name: str) -> Iterator[str]:
-    """The instructions of a function, without labels."""
+def labelled_body(lines: Iterable[str], name: str) -> Iterator[str]:
+    """The lines of a function: labels, and instructions, which are indented."""
     started = False
     for line in lines:
         if started:
             if line == "}":
                 return
-            if line.startswith(" "):
-                yield line
+            yield line
         elif line.startswith("define "):
             found = _DEFINE.match(line)
             started = found is not None and found["name"] == name
 
 
-def _positions(lines: Iterable[str]) -> dict[int, Position]:
+def positions(lines: Iterable[str]) -> dict[int, Position]:
     """The locations of a module's metadata, by number."""
     files: dict[int, str] = {}
     scopes: dict[int, int] = {}
@@ -131,4 +130,13 @@ def without_columns(position: Position) -> Position:
     return tuple((name, line, 0) for name, line, _ in position)
 
 
-__all__ = ["IrFunction", "Position", "kinds_of", "position_of", "without_columns"]
+__all__ = [
+    "IrFunction",
+    "Position",
+    "kinds_of",
+    "labelled_body",
+    "lines_of",
+    "position_of",
+    "positions",
+    "without_columns",
+]

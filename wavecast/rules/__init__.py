@@ -22,6 +22,7 @@ RULES: Final = MappingProxyType(
         "lds-over-limit": "wavecast.rules.lds_over_limit",
         "missing-wait": "wavecast.rules.missing_wait",
         "hazard": "wavecast.rules.hazard",
+        "assumes-32-lanes": "wavecast.rules.lane_width",
         "register-spills": "wavecast.rules.register_spills",
         "occupancy-one-step-away": "wavecast.rules.occupancy_step",
         "interleaved-pairs": "wavecast.rules.interleaved",

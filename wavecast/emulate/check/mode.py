@@ -25,6 +25,7 @@ from wavecast.emulate.check.gpu_order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.intermediate import intermediate_reports
 from wavecast.emulate.check.lacks import MIXED, Lack, RaceSide, Unordered, explanation
+from wavecast.emulate.check.lane_halves import LaneSites, UpperLaneChecks
 from wavecast.emulate.check.launch_clocks import Clocks
 from wavecast.emulate.check.lds_records import READ_WORDS
 from wavecast.emulate.check.log import CheckRecord, Log
@@ -91,6 +92,7 @@ class CheckMode:
         self._static: dict[str, list[Report]] = {}
         self._accesses: dict[str, ProgramAtomicity] = {}
         self._provenance: dict[str, Provenance] = {}
+        self.lane_sites = LaneSites()
 
     def key(self, target: str) -> str:
         del target
@@ -111,7 +113,7 @@ class CheckMode:
         checks: tuple[Observer, ...] = (
             counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
             ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
-            AlignmentChecks(), ScratchChecks(kernel),
+            AlignmentChecks(), ScratchChecks(kernel), UpperLaneChecks(kernel),
         )  # fmt: skip
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))
@@ -303,7 +305,8 @@ class CheckWatch:
             raise self.clocks.error
         kernel = self.native.kernel
         entries = self._in_bounds(self.log.read())
-        entries = [e for e in entries if not self._of_compiler(e)]
+        upper = [e for e in entries if e.kind is Kind.ASSUMES_32_LANES]
+        entries = [e for e in entries if e not in upper and not self._of_compiler(e)]
         missing = self._missing(entries)
         known = Sources(self.known, self.arrays)
         gpus = self.mode.gpus
@@ -311,6 +314,7 @@ class CheckWatch:
         context = LaunchFindings(kernel, self.launch, self.owners, known, self.checked, *several)
         found = context.reports(entries, missing)
         found += self.mode.static(kernel, self.launch.code)
+        found += self.mode.lane_sites.reports(kernel, self.launch, upper)
         found += format_reports(kernel.program, self.tensors)
         if found:
             self.mode.found(found)

@@ -41,6 +41,7 @@ class Kind(IntEnum):
     UNINITIALISED_PRIVATE = 28
     GPU_RACE = 29
     LAUNCH_RACE = 30
+    ASSUMES_32_LANES = 31
 
     @property
     def rule(self) -> str:
@@ -97,6 +98,8 @@ EXPLANATIONS: dict[Kind, str] = {
     "instruction, has since overwritten: harmless where the second copy is not used (Triton "
     "replicates loads over waves when a tile is smaller than the workgroup)",
     Kind.MISALIGNED: "the hardware ignores low bits of the address and accesses other bytes",
+    Kind.ASSUMES_32_LANES: "code for waves of 32 lanes runs on a wave of 64: values or votes of "
+    "the other half are lost or mixed",
     Kind.OUT_OF_LDS: "LDS is touched beyond what the workgroup has: loads give 0, stores are lost",
 }
 

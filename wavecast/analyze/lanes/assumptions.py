@@ -1,0 +1,69 @@
+"""Code for 32 lanes in a kernel whose waves have 64.
+
+The LLVM IR of a HIP kernel (the stage `llir`) has its ballots and shuffles as calls, behind
+inlining and unrolling. Lanes that execute a block, lanes in which a value is used and lanes it is
+made of (`flow`) tell groups of 32, both of which are used, from code that loses the other half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
+from wavecast.analyze.lanes.ballots import BallotSites
+from wavecast.analyze.lanes.flow import LaneFlow
+from wavecast.analyze.lanes.halves import ITEMS, UPPER, LaneGuards
+from wavecast.analyze.lanes.per_lane import LANES, LaneValues, WaveStart, first_wave
+from wavecast.analyze.lanes.shuffles import ShuffleSites
+from wavecast.analyze.lanes.unrolling import EXCHANGE, unrolled
+from wavecast.analyze.lanes.votes import BALLOT
+from wavecast.compile.ir_blocks import IrBlock, blocks_of
+from wavecast.compile.llvm_ir import Position
+from wavecast.isa.program import KernelDescriptor
+
+
+def assumptions(
+    text: str,
+    kernel: str,
+    descriptor: KernelDescriptor,
+    block: tuple[int, int, int] | None = None,
+) -> list[LaneAssumption]:
+    """The sites of a kernel that take 32 lanes for granted, in the order of the source.
+
+    `text` is its module of LLVM IR, `block` the launch's, None or zeros where nobody states it.
+    """
+    if descriptor.wave_size != LANES or not any(name in text for name in (EXCHANGE, BALLOT, ITEMS)):
+        return []
+    blocks = blocks_of(text.split("\n"), kernel)
+    start = _start(blocks, descriptor, block)
+    if not start.active & UPPER:
+        return []
+    values = LaneValues(start)
+    values.add(blocks)
+    blocks = unrolled(blocks, values)
+    values = LaneValues(start)
+    values.add(blocks)
+    flow = LaneFlow(blocks, values)
+    guards = LaneGuards(flow)
+    found: dict[tuple[Assumption, Position], LaneAssumption] = {}
+    sites = chain(BallotSites(flow, guards).sites(), ShuffleSites(flow, guards).sites())
+    for site in sites:
+        before = found.get((site.what, site.position))
+        if site.position and (before is None or site.certain):
+            found[site.what, site.position] = site
+    return sorted(found.values(), key=lambda site: (site.position[-1:], site.what.value))
+
+
+def _start(
+    blocks: Mapping[str, IrBlock],
+    descriptor: KernelDescriptor,
+    block: tuple[int, int, int] | None,
+) -> WaveStart:
+    named = {i.detail for b in blocks.values() for i in b.instructions if i.opcode == "call"}
+    is_flat = not any(f"{ITEMS}{axis}" in named for axis in "yz")
+    most = descriptor.required_threads or descriptor.max_workgroup_size
+    return first_wave(block if block is not None and all(block) else None, most, is_flat=is_flat)
+
+
+__all__ = ["assumptions"]

@@ -1,0 +1,237 @@
+"""How values move between the lanes of the first wave: which lanes execute a block, in which lanes
+a value is used, and which lanes it is made of.
+
+Sets of lanes are masks of 64 bits. Where something is unknown, lanes execute and values are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from wavecast.analyze.lanes.per_lane import LANES, LaneValues, constant_word
+from wavecast.analyze.lanes.unrolling import EXCHANGE
+from wavecast.compile.ir_blocks import ENTRY, IrBlock, IrInstruction
+
+ALL: Final = (1 << LANES) - 1
+_FIRST: Final = "llvm.amdgcn.readfirstlane"
+_LANE: Final = "llvm.amdgcn.readlane"
+_LANE_WISE = (
+    *("llvm.fma", "llvm.fmuladd", "llvm.minnum", "llvm.maxnum", "llvm.smin", "llvm.smax"),
+    *("llvm.umin", "llvm.umax", "llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.abs", "llvm.fabs"),
+    *("llvm.sqrt", "llvm.exp", "llvm.log", "llvm.fshl", "llvm.fshr", "llvm.minimum"),
+    *("llvm.maximum", "llvm.copysign", "llvm.canonicalize", "llvm.bswap", "llvm.bitreverse"),
+    *("llvm.sadd", "llvm.uadd", "llvm.usub", "llvm.ssub", "llvm.floor", "llvm.ceil"),
+    *("llvm.trunc", "llvm.rint", "llvm.amdgcn.rcp", "llvm.amdgcn.rsq", "llvm.amdgcn.mbcnt"),
+    *("llvm.amdgcn.fmed3", "llvm.amdgcn.ubfe", "llvm.amdgcn.sbfe", "llvm.amdgcn.exp2"),
+    *("llvm.amdgcn.log", "llvm.amdgcn.cvt"),
+)
+"""Beginnings of the names of functions whose result in a lane depends on that lane alone."""
+
+
+class LaneFlow:
+    """A function whose loops of exchanges are unrolled."""
+
+    def __init__(self, blocks: Mapping[str, IrBlock], values: LaneValues) -> None:
+        self.blocks, self.values = blocks, values
+        self.block_of: dict[str, str] = {}
+        self.definitions: dict[str, IrInstruction] = {}
+        self.users: dict[str, list[tuple[IrInstruction, IrBlock]]] = {}
+        for block in blocks.values():
+            for instruction in block.instructions:
+                if instruction.result:
+                    self.definitions[instruction.result] = instruction
+                    self.block_of[instruction.result] = block.label
+                for operand in instruction.operands:
+                    self.users.setdefault(operand, []).append((instruction, block))
+        self.executing, self._edges = self._executed()
+        self.sources = {
+            i.result: lanes
+            for i in self.exchanges()
+            if (lanes := self._source_lanes(i)) is not None
+        }
+        self.used, self.exchanged = self._demanded()
+        self.made_of = self._origins()
+
+    def exchanges(self) -> Iterator[IrInstruction]:
+        """The shuffles in order."""
+        return (i for i in self.definitions.values() if i.detail == EXCHANGE)
+
+    def executed(self, instruction: IrInstruction) -> int:
+        """The lanes that execute an instruction with a result."""
+        return self.executing.get(self.block_of.get(instruction.result, ENTRY), 0)
+
+    def _executed(self) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
+        """The lanes of every block, and of every edge."""
+        lanes: dict[str, int] = dict.fromkeys(self.blocks, 0)
+        edges: dict[tuple[str, str], int] = {}
+        first = next(iter(self.blocks))
+        lanes[first] = self.values.start.active
+        work = [first]
+        while work:
+            block = self.blocks[work.pop()]
+            for target, mask in self._taken(block):
+                passing = lanes[block.label] & mask
+                edges[block.label, target] = edges.get((block.label, target), 0) | passing
+                if target in lanes and passing & ~lanes[target]:
+                    lanes[target] |= passing
+                    work.append(target)
+        return lanes, edges
+
+    def _taken(self, block: IrBlock) -> Iterator[tuple[str, int]]:
+        """The targets of a block, each with the lanes in which it may be taken."""
+        if len(block.targets) == 2 and not block.cases:
+            for target, outcome in zip(block.targets, (1, 0), strict=True):
+                yield target, self.values.may_be(block.condition, outcome)
+            return
+        for number, target in enumerate(block.targets):
+            case = block.cases[number - 1] if number and block.cases else None
+            yield target, ALL if case is None else self.values.may_be(block.condition, case)
+
+    def edge(self, source: str, target: str) -> int:
+        """The lanes that go from one block to another."""
+        return self._edges.get((source, target), 0)
+
+    def _source_lanes(self, exchange: IrInstruction) -> list[int] | None:
+        address = self.values.of(exchange.operands[0])
+        numbers = None if address is None else address.complete()
+        return None if numbers is None else [number >> 2 & LANES - 1 for number in numbers]
+
+    def _demanded(self) -> tuple[dict[str, int], dict[str, int]]:
+        """By value the lanes in which it is used, and those from which an exchange that is used
+        takes it, directly or through others."""
+        used: dict[str, int] = {}
+        exchanged: dict[str, int] = {}
+        order = [i for block in self.blocks.values() for i in block.instructions]
+        for block in self.blocks.values():
+            if block.condition:
+                used[block.condition] = self.executing[block.label]
+        labels = [label for label, b in self.blocks.items() for _ in b.instructions]
+        changed = True
+        while changed:
+            changed = False
+            for instruction, label in zip(reversed(order), reversed(labels), strict=True):
+                for operand, lanes, moved in self._demands(instruction, label, used, exchanged):
+                    for table, more in ((used, lanes), (exchanged, moved)):
+                        before = table.get(operand, 0)
+                        if more & ~before and operand.startswith("%"):
+                            table[operand] = before | more
+                            changed = True
+        return used, exchanged
+
+    def _demands(
+        self,
+        instruction: IrInstruction,
+        label: str,
+        used: dict[str, int],
+        exchanged: dict[str, int],
+    ) -> Iterator[tuple[str, int, int]]:
+        """(operand, lanes in which this instruction uses it, those an exchange takes)."""
+        lanes, moved = used.get(instruction.result, 0), exchanged.get(instruction.result, 0)
+        running = self.executing[label]
+        operands = instruction.operands
+        if not instruction.result or instruction.opcode in ("atomicrmw", "cmpxchg"):
+            yield from ((operand, running, 0) for operand in operands)
+        elif instruction.opcode == "phi":
+            for operand, source in zip(operands, instruction.sources, strict=True):
+                edge = self.edge(source, label)
+                yield operand, lanes & edge, moved & edge
+        elif instruction.opcode == "select":
+            condition, one, other = operands
+            yield condition, lanes, 0
+            for operand, outcome in ((one, 1), (other, 0)):
+                chosen = self.values.may_be(condition, outcome)
+                yield operand, lanes & chosen, moved & chosen
+        elif instruction.detail == EXCHANGE:
+            taken = self._taken_lanes(instruction, lanes & running)
+            yield operands[0], lanes, 0
+            yield operands[1], taken, taken
+        elif instruction.opcode == "load":
+            yield operands[0], lanes, 0
+        elif instruction.opcode != "call" or instruction.detail.startswith(_LANE_WISE):
+            yield from ((operand, lanes, moved) for operand in operands)
+        else:
+            taken = self._taken_by_call(instruction, running)
+            yield from ((operand, taken, taken) for operand in operands)
+
+    def _taken_lanes(self, exchange: IrInstruction, lanes: int) -> int:
+        sources = self.sources.get(exchange.result)
+        if sources is None:
+            return ALL if lanes else 0
+        taken = 0
+        for lane in range(LANES):
+            if lanes >> lane & 1:
+                taken |= 1 << sources[lane]
+        return taken
+
+    def _taken_by_call(self, instruction: IrInstruction, running: int) -> int:
+        """The lanes of its operands that a function takes that may read others."""
+        if instruction.detail.startswith(_FIRST) and running == self.values.start.active:
+            return running & -running
+        if instruction.detail.startswith(_LANE) and len(instruction.operands) > 1:
+            lane = constant_word(instruction.operands[1])
+            return ALL if lane is None else 1 << (lane & LANES - 1)
+        return ALL if running else 0
+
+    def _origins(self) -> dict[str, list[int]]:
+        """By value that depends on an exchange, the lanes each of its lanes is made of."""
+        found: dict[str, list[int]] = {}
+        changed = True
+        while changed:
+            changed = False
+            for label, block in self.blocks.items():
+                for instruction in block.instructions:
+                    after = self._origin(instruction, label, found)
+                    if after is not None and found.get(instruction.result) != after:
+                        found[instruction.result] = after
+                        changed = True
+        return found
+
+    def _origin(
+        self, instruction: IrInstruction, label: str, found: Mapping[str, list[int]]
+    ) -> list[int] | None:
+        """The lanes a result is made of; None if it depends on no exchange."""
+        opcode, operands = instruction.opcode, instruction.operands
+        if not instruction.result or opcode in ("load", "atomicrmw", "cmpxchg", "icmp", "fcmp"):
+            return None
+        if instruction.detail == EXCHANGE:
+            sources = self.sources.get(instruction.result)
+            if sources is None:
+                return [ALL] * LANES
+            own = self._lanes_of(operands[1], found)
+            return [own[source] for source in sources]
+        if not any(operand in found for operand in operands):
+            return None
+        if opcode == "call" and not instruction.detail.startswith(_LANE_WISE):
+            return [ALL] * LANES
+        total = [0] * LANES
+        for operand, chosen in self._parts(instruction, label):
+            own = self._lanes_of(operand, found)
+            for lane in range(LANES):
+                if chosen >> lane & 1:
+                    total[lane] |= own[lane]
+        return total
+
+    def _parts(self, instruction: IrInstruction, label: str) -> Iterator[tuple[str, int]]:
+        """The operands a result is made of, each with the lanes in which it may be."""
+        operands = instruction.operands
+        if instruction.opcode == "phi":
+            for operand, source in zip(operands, instruction.sources, strict=True):
+                yield operand, self.edge(source, label)
+        elif instruction.opcode == "select":
+            yield operands[1], self.values.may_be(operands[0], 1)
+            yield operands[2], self.values.may_be(operands[0], 0)
+        else:
+            yield from ((operand, ALL) for operand in operands)
+
+    def _lanes_of(self, operand: str, found: Mapping[str, list[int]]) -> list[int]:
+        """The lanes a value is made of: its own, none for a constant."""
+        known = found.get(operand)
+        if known is not None:
+            return known
+        if not operand.startswith("%") or self.values.of(operand) is not None:
+            return [0] * LANES
+        return [1 << lane for lane in range(LANES)]
+
+
+__all__ = ["ALL", "LaneFlow"]
