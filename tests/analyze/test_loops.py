@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -12,7 +14,8 @@ from wavecast.analyze.charges import Charges
 from wavecast.analyze.loops import loops
 from wavecast.analyze.memory import charge_patterns, memory_instructions
 from wavecast.analyze.pipes import Residency, tally
-from wavecast.analyze.result import LoopAnalysis
+from wavecast.analyze.result import CodeAnalysis, LoopAnalysis
+from wavecast.analyze.weights import UNKNOWN_TRIPS, main_loop, weights
 from wavecast.arch import Device
 
 NESTED = """
@@ -117,3 +120,35 @@ def test_memory_instructions_say_what_is_known_of_their_address() -> None:
         4,
     )
     assert (load.lines, load.transactions_ideal, load.loop) == (2, 2, 1)
+
+
+def kernel_of(found: list[LoopAnalysis], **straight: float) -> CodeAnalysis:
+    """A kernel with these loops: what `weights` reads of it."""
+    return cast("CodeAnalysis", SimpleNamespace(loops=tuple(found), straight=straight))
+
+
+def test_the_body_of_a_loop_has_no_inner_loop() -> None:
+    outer, inner = analysed({1: 10.0})
+    assert outer.body.cycles["valu"] == 4 * 2
+    assert outer.body.instructions == {"valu": 1, "branch": 1}
+    assert inner.body is inner
+    assert inner.parent == outer.index
+
+
+def test_the_weight_of_a_loop_is_its_time_in_a_launch() -> None:
+    found = analysed({0: 3.0, 1: 10.0})
+    known = weights(kernel_of(found, valu=100.0))
+    each = [max(*loop.body.cycles.values(), loop.body.critical_path) for loop in found]
+    assert known.own == {0: 3 * each[0], 1: 3 * 10 * each[1]}
+    assert known.total == {0: 3 * each[0] + 30 * each[1], 1: 30 * each[1]}
+    assert known.share(None) == 100 / (100 + known.total[0])
+    unknown = weights(kernel_of(analysed({})))
+    assert unknown.own[1] == UNKNOWN_TRIPS**2 * each[1]
+
+
+def test_the_main_loop_is_the_one_that_takes_the_time() -> None:
+    found = analysed({0: 3.0, 1: 10.0})
+    assert main_loop(kernel_of(found)) is found[1]
+    rare = analysed({0: 3.0, 1: 0.01})
+    assert main_loop(kernel_of(rare)) is rare[0]
+    assert main_loop(kernel_of([])) is None

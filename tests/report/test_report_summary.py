@@ -53,9 +53,9 @@ def test_configurations_are_part_of_the_label():
     assert [g.label for g in groups] == ["matmul_kernel", "matmul_kernel [BLOCK_M: 64]"]
 
 
-def test_main_loop_is_the_inner_one_unless_its_trips_are_few():
+def test_the_main_loop_comes_first_and_is_the_inner_one_unless_its_trips_are_few():
     (outer,) = MATMUL.analysis.loops
-    inner = replace(outer, index=1, depth=2, trip_count=None)
+    inner = replace(outer, index=1, depth=2, trip_count=None, parent=outer.index)
     assert summary.main_loop(replace(MATMUL.analysis, loops=(outer, inner))) is inner
     rare = replace(inner, trip_count=1.0, cycles={"valu": 4.0}, critical_path=4.0)
     assert summary.main_loop(replace(MATMUL.analysis, loops=(outer, rare))) is outer

@@ -176,3 +176,37 @@ def test_gfx90a_spills_through_a_buffer_descriptor() -> None:
     assert the_one(spilled, "register-spills").severity == "warning"
     tensor = loop("\tbuffer_load_dword v1, v2, s[92:95], 0 offen\n", MFMA)
     assert not find(assembly_subject(tensor, vgprs=256, scratch_bytes=16), "register-spills")
+
+
+def nest(before: str, inner: str) -> str:
+    """A loop of unknown trips with `before` ahead of an inner loop around `inner`."""
+    inside = inner + "\ts_cmp_lt_i32 s6, s7\n\ts_cbranch_scc1 .LBB0_2\n"
+    return loop(before, ".LBB0_2:\n", inside)
+
+
+SMALL = "\tglobal_load_dwordx4 v[20:23], v[24:25], off\n"
+"""An inner loop of next to no time, and of next to all where it has 100 products."""
+
+
+def test_the_body_of_an_outer_loop_counts_by_its_time() -> None:
+    exponentials = "\tv_exp_f32 v1, v2\n" * 200
+    found = the_one(assembly_subject(nest(exponentials, SMALL)), "transcendental-bound-loop")
+    assert "200 instructions per iteration" in found.evidence
+    rare = nest(exponentials, MFMA * 100)
+    assert not find(assembly_subject(rare), "transcendental-bound-loop")
+
+
+def test_copies_around_an_inner_loop_count_where_they_take_time() -> None:
+    copies = "".join(f"\tv_accvgpr_read_b32 v{40 + n}, a{n}\n" for n in range(200))
+    found = the_one(assembly_subject(nest(copies, SMALL), agprs=200), "accumulator-copies")
+    assert found.message.startswith("200 copies")
+    assert not find(assembly_subject(nest(copies, MFMA * 100), agprs=200), "accumulator-copies")
+
+
+def test_a_wait_around_an_inner_loop_is_exposed_unless_the_loop_is_in_between() -> None:
+    work, read = "\tv_exp_f32 v1, v2\n" * 20, "\tds_read_b128 v[30:33], v24\n"
+    exposed = nest(LOAD + "\ts_waitcnt vmcnt(0)\n" + work, read)
+    found = the_one(assembly_subject(exposed, vgprs=512), "full-wait-in-loop")
+    assert "0 cycles of work" in found.evidence
+    covered = nest("\ts_waitcnt vmcnt(0)\n" + work + LOAD, read)
+    assert not find(assembly_subject(covered, vgprs=512), "full-wait-in-loop")

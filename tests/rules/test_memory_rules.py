@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.rules.support import LINE, assembly_subject, find, memory, the_one, with_memory
+from tests.rules.test_loop_rules import loop, nest
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.isa.instruction import SourceLocation
 from wavecast.rules import RuleInput, lds_conflicts
@@ -86,11 +87,15 @@ def test_gathers_wide_loads_and_single_loads_are_no_narrow_access() -> None:
         assert not find(with_memory(kernel(), *pieces), "narrow-global-access")
 
 
-def test_narrow_access_before_the_loop_does_not_matter() -> None:
+def test_narrow_access_before_the_loop_matters_where_it_takes_time() -> None:
     wide_in_loop = memory(100, loop=0)
-    assert not find(with_memory(kernel(), *narrow(8), wide_in_loop), "narrow-global-access")
+    found = assembly_subject(loop("\tv_exp_f32 v1, v2\n" * 8))
+    assert not find(with_memory(found, *narrow(8), wide_in_loop), "narrow-global-access")
     in_loop = narrow(8, loop=0)
-    assert find(with_memory(kernel(), *in_loop, wide_in_loop), "narrow-global-access")
+    assert find(with_memory(found, *in_loop, wide_in_loop), "narrow-global-access")
+    before = "\tv_exp_f32 v1, v2\n" * 100
+    costly = assembly_subject(before + loop("\tv_exp_f32 v1, v2\n"))
+    assert find(with_memory(costly, *narrow(8), wide_in_loop), "narrow-global-access")
 
 
 def test_lanes_a_row_apart() -> None:
@@ -199,3 +204,18 @@ def test_nvidia_gets_neither_words_nor_options_of_amd() -> None:
     assert "shared memory pipe" in one.evidence
     assert "kpack" not in one.advice
     assert "kpack=2" in the_one(found, "lds-bank-conflicts").advice
+
+
+def test_bank_conflicts_around_a_small_inner_loop_count_by_their_time() -> None:
+    reads = "\n".join(f"\tds_read_b128 v[{20 + 4 * n}:{23 + 4 * n}], v60" for n in range(8)) + "\n"
+    conflict = memory(
+        0, space="lds", mnemonic="ds_read_b128", conflict_ways=16.0, loop=0, location=LINE
+    )
+    small = with_memory(assembly_subject(nest(reads, SMALL_LOOP)), conflict)
+    assert the_one(small, "lds-bank-conflicts").location == LINE
+    large = with_memory(assembly_subject(nest(reads, SMALL_LOOP * 400)), conflict)
+    assert not find(large, "lds-bank-conflicts")
+
+
+SMALL_LOOP = "\tv_mul_f32_e32 v1, v2, v3\n"
+"""One vector instruction of an inner loop whose trips are not known."""

@@ -8,7 +8,7 @@ from wavecast.analyze import values
 from wavecast.analyze.charges import Charge, Charges
 from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
-from wavecast.analyze.loops import loops
+from wavecast.analyze.loops import loops, straight_cycles
 from wavecast.analyze.memory import charge_patterns, memory_instructions
 from wavecast.analyze.occupancy import kernel_occupancy
 from wavecast.analyze.pipes import Tally, residency, tally
@@ -74,6 +74,7 @@ def analyze(
         instructions=whole.classes(),
         blocks=len(program.blocks),
         loops=loops(program, blocks, charges, resident, waited, known.trip_count),
+        straight=straight_cycles(program, blocks, resident),
         memory=memory,
         waits=waited,
         pressure=pressure(program),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from wavecast.analyze.charges import Charge
 from wavecast.analyze.critical_path import critical_path
@@ -37,36 +39,54 @@ def loops(
         tally = Tally()
         for number in own:
             tally.add(blocks[number])
-        inner = [(bodies[child], trips[child][0]) for child in loop.children]
-        includes_inner = bool(inner) and all(count is not None for _, count in inner)
-        if includes_inner:
-            for body, count in inner:
-                tally.add(body, count or 0.0)
-        bodies[loop.index] = tally
-        cycles = tally.cycles(residency)
-        found.append(
-            LoopAnalysis(
-                index=loop.index,
-                location=loop.location,
-                depth=loop.depth,
-                blocks=len(own),
-                instructions=tally.classes(),
-                cycles=cycles,
-                limiter=limiter(cycles),
-                waves_per_simd=max(1, round(residency.waves)),
-                critical_path=critical_path(program, own, charges) if charges else 0.0,
-                trip_count=trips[loop.index][0],
-                trip_note=trips[loop.index][1],
-                flops=tally.matrix_flops(),
-                matrix_density=tally.matrix_density(),
-                bytes_global=tally.bytes_global(),
-                bytes_lds=tally.bytes_lds(),
-                waits_full=full_waits[loop.index],
-                barriers=tally.barriers(),
-                includes_inner=includes_inner,
-            )
+        body = LoopAnalysis(
+            index=loop.index,
+            location=loop.location,
+            depth=loop.depth,
+            blocks=len(own),
+            waves_per_simd=max(1, round(residency.waves)),
+            critical_path=critical_path(program, own, charges) if charges else 0.0,
+            trip_count=trips[loop.index][0],
+            trip_note=trips[loop.index][1],
+            waits_full=full_waits[loop.index],
+            parent=loop.parent,
+            **_costs(tally, residency),
         )
+        inner = [(bodies[child], trips[child][0]) for child in loop.children]
+        if inner and all(count is not None for _, count in inner):
+            for inner_body, count in inner:
+                tally.add(inner_body, count or 0.0)
+            costs = _costs(tally, residency)
+            body = replace(body, includes_inner=True, without_inner=body, **costs)
+        bodies[loop.index] = tally
+        found.append(body)
     return tuple(reversed(found))
+
+
+def _costs(tally: Tally, residency: Residency) -> dict[str, Any]:
+    """What an analysis says about the instructions of an iteration."""
+    cycles = tally.cycles(residency)
+    return {
+        "instructions": tally.classes(),
+        "cycles": cycles,
+        "limiter": limiter(cycles),
+        "flops": tally.matrix_flops(),
+        "matrix_density": tally.matrix_density(),
+        "bytes_global": tally.bytes_global(),
+        "bytes_lds": tally.bytes_lds(),
+        "barriers": tally.barriers(),
+    }
+
+
+def straight_cycles(
+    program: Program, blocks: Sequence[Tally], residency: Residency
+) -> dict[str, float]:
+    """Cycles per pipe of the blocks that are in no loop and can be reached."""
+    total = Tally()
+    for number in program.reverse_postorder:
+        if program.innermost_loop[number] is None:
+            total.add(blocks[number])
+    return total.cycles(residency)
 
 
 def own_blocks(program: Program) -> list[list[int]]:

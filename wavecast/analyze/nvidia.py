@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from wavecast.analyze.launch import threads_of, waves_of
 from wavecast.analyze.lines import line_costs
-from wavecast.analyze.loops import loops
+from wavecast.analyze.loops import loops, straight_cycles
 from wavecast.analyze.occupancy import ResourceDemand, occupancy
 from wavecast.analyze.pipes import Tally, residency, tally
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction, Registers, Wait
@@ -96,6 +96,7 @@ def analyze_nvidia(
             for loop in loops(program, blocks, None, resident, waited, ran.trip_count)
             if not loop.instructions.keys() <= _SPIN
         ),
+        straight=straight_cycles(program, blocks, resident),
         memory=_memory(program, reachable, ran.found, device),
         waits=waited,
         pressure=None,

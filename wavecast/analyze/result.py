@@ -162,6 +162,15 @@ class LoopAnalysis:
     waits_full: int
     barriers: int
     includes_inner: bool = False
+    parent: int | None = None
+    """The loop around it, by index."""
+    without_inner: LoopAnalysis | None = None
+    """The loop without its inner loops; None where that is the loop itself."""
+
+    @property
+    def body(self) -> LoopAnalysis:
+        """The loop without its inner loops."""
+        return self if self.without_inner is None else self.without_inner
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +236,8 @@ class CodeAnalysis:
     """NVIDIA: matrix instructions by PTX family: `mma.sync`, `wgmma`, `tcgen05`."""
     async_copies: Mapping[str, int] = field(default_factory=dict)
     """NVIDIA: copies to or from shared memory past the registers: `cp.async`, `tma`."""
+    straight: Mapping[str, float] = field(default_factory=dict)
+    """Cycles per pipe of code that is in no loop, of one SIMD with all resident waves."""
     arguments_read: frozenset[str] = frozenset()
     """Kernel parameters whose memory the code reads; empty where addresses are not traced."""
     arguments_written: frozenset[str] = frozenset()

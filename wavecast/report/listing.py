@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wavecast.analyze.weights import UNKNOWN_TRIPS
 from wavecast.errors import WavecastError
-from wavecast.report import source, summary, units, words
+from wavecast.report import source, units, words
 
 if TYPE_CHECKING:
     from wavecast.isa.instruction import Instruction, SourceLocation
@@ -268,9 +269,7 @@ def _times(explanation: Explanation, program: Program, block: int) -> float:
         if known is not None:
             return known
     loop = program.innermost_loop[block]
-    return (
-        1.0 if loop is None else float(summary.UNKNOWN_TRIPS) ** min(program.loops[loop].depth, 100)
-    )
+    return 1.0 if loop is None else float(UNKNOWN_TRIPS) ** min(program.loops[loop].depth, 100)
 
 
 def shades(weights: Sequence[float]) -> list[int]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wavecast.analyze.weights import main_loop, weights
 from wavecast.compile.names import readable
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("error", "warning", "note")
 """Gravest first."""
-
-UNKNOWN_TRIPS = 32
-"""Weight of a loop level whose trip count is unknown, to order loops only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,25 +155,9 @@ def pipes_by_cost(loop: LoopAnalysis) -> list[tuple[str, float]]:
 
 
 def loops_by_weight(analysis: CodeAnalysis) -> list[LoopAnalysis]:
-    """Loops with the one most time goes to first.
-
-    The weight is the limiting pipe's cycles times the trips, where an unknown trip count and
-    every enclosing loop count the same, so that nesting decides. Loops whose cycles already hold
-    their inner loops' come last among equals.
-    """
-
-    def weight(loop: LoopAnalysis) -> float:
-        cycles = max([*loop.cycles.values(), loop.critical_path, 0.0])
-        trips = UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
-        return cycles * trips * float(UNKNOWN_TRIPS) ** min(loop.depth - 1, 100)
-
-    return sorted(analysis.loops, key=lambda loop: (loop.includes_inner, -weight(loop), loop.index))
-
-
-def main_loop(analysis: CodeAnalysis) -> LoopAnalysis | None:
-    """The loop most time goes to, None for a kernel without loops."""
-    loops = loops_by_weight(analysis)
-    return loops[0] if loops else None
+    """The main loop, then the others by the time they take without their inner loops."""
+    main, own = main_loop(analysis), weights(analysis).own
+    return sorted(analysis.loops, key=lambda loop: (loop is not main, -own[loop.index], loop.index))
 
 
 def latency_bound(loop: LoopAnalysis) -> bool:

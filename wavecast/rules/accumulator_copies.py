@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wavecast.rules.changes import free, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.loops import hot_loops, loop_instructions
+from wavecast.rules.loops import body_instructions, hot_loops
 from wavecast.rules.settings import more_warps
 from wavecast.rules.wording import at_line, lines
 
@@ -22,7 +22,7 @@ SHARE = 0.05
 def _check(subject: RuleInput) -> Iterator[Finding]:
     program = subject.program
     for loop in hot_loops(subject):
-        body = loop_instructions(program, loop)
+        body = body_instructions(program, loop)
         copies = [item for item in body if item.opcode.cost_class == "accvgpr"]
         if len(copies) < max(COPIES, SHARE * len(body)):
             continue
@@ -57,6 +57,7 @@ On CDNA half of a wave's registers are accumulation registers. Matrix instructio
 freely, vector instructions cannot: a value kept there is copied out and back around every vector
 instruction. The compiler does so when the 256 ordinary VGPRs are full.
 
-Fires from {COPIES} copies and {SHARE:.0%} of the instructions of an innermost loop.""",
+Fires from {COPIES} copies and {SHARE:.0%} of the instructions of a loop, inner loops not
+counted.""",
     check=_check,
 )

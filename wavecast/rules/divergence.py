@@ -9,7 +9,7 @@ from wavecast.isa.opcode import Control, MemoryKind
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.registers import EXEC
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.loops import GLOBAL_SPACES, hot_loops, loop_analysis
+from wavecast.rules.loops import GLOBAL_SPACES, body_analysis, hot_loops
 from wavecast.rules.wording import at_line, count, lines
 
 NAME = "divergence-in-hot-loop"
@@ -34,6 +34,8 @@ def _branches(program: Program, loop: Loop) -> list[Instruction]:
     """Conditional branches on EXEC in the loop that stay in it: not its exit, not its back edge."""
     found = []
     for index in loop.blocks:
+        if program.innermost_loop[index] != loop.index:
+            continue
         block = program.blocks[index]
         last = program.instructions[block.stop - 1]
         if last.opcode.control is not Control.CONDITIONAL or not last.reads & EXEC:
@@ -59,7 +61,7 @@ def _guards_memory(program: Program, branch: Instruction) -> bool:
 def _finding(
     subject: RuleInput, loop: Loop, branches: list[Instruction], guarding: list[Instruction]
 ) -> Finding:
-    analysis = loop_analysis(subject, loop)
+    analysis = body_analysis(subject, loop)
     total = sum(analysis.instructions.values()) if analysis is not None else 0
     share = f" of {total:,} instructions" if total else ""
     masked = len(guarding) > len(branches) // 2
@@ -95,7 +97,7 @@ waves to skip it, a branch. Each cuts the loop body into blocks the scheduler ca
 are issued one by one instead of together, and matrix instructions wait behind them. Masked loads
 without buffer instructions are the usual source in Triton.
 
-Fires from {BRANCHES} branches on EXEC per iteration of an innermost loop, its own exit not
-counted.""",
+Fires from {BRANCHES} branches on EXEC per iteration of a loop, its own exit and inner loops
+not counted.""",
     check=_check,
 )

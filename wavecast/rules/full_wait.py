@@ -16,7 +16,7 @@ from wavecast.isa.waits import wait_counters
 from wavecast.rules.changes import prefetched, simulated, unrolled
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
-from wavecast.rules.loops import hot_loops, loop_analysis
+from wavecast.rules.loops import body_analysis, hot_loops, loop_analysis
 from wavecast.rules.rates import bytes_per_clock, placement
 from wavecast.rules.triton_pipeline import dot_loops
 from wavecast.rules.triton_stages import module, stage
@@ -50,12 +50,12 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         return
     charges = Charges(subject.device, subject.device.wave_lanes)
     for loop in hot_loops(subject):
-        analysis = loop_analysis(subject, loop)
+        whole = loop_analysis(subject, loop)
         exposure = _worst(program, loop, charges)
-        if analysis is None or exposure is None:
+        if whole is None or exposure is None:
             continue
-        analysis = _as_launched(subject, analysis)
-        hidden = exposure.cycles + _others(subject, analysis)
+        analysis = _as_launched(subject, whole.body)
+        hidden = exposure.cycles + _others(subject, _as_launched(subject, whole))
         if _is_slow(subject, analysis, hidden) or _not_pipelined(subject, analysis):
             yield _finding(subject, loop, analysis, exposure, hidden)
 
@@ -64,7 +64,7 @@ def _not_asynchronous(subject: RuleInput) -> Iterator[Finding]:
     """Loops with dots of an NVIDIA kernel that Triton was told not to pipeline: SASS waits by
     scoreboards, which the time of the launch has already."""
     for loop in hot_loops(subject):
-        analysis = loop_analysis(subject, loop)
+        analysis = body_analysis(subject, loop)
         if analysis is None or not _not_pipelined(subject, analysis):
             continue
         advice = _pipeline_advice(subject)
@@ -121,16 +121,16 @@ def _is_slow(subject: RuleInput, loop: LoopAnalysis, hidden: float) -> bool:
 
 
 def _worst(program: Program, loop: Loop, charges: Charges) -> _Exposure | None:
-    """The full wait that follows its youngest load most closely; None when there is none."""
-    order = [
-        instruction
-        for block in program.reverse_postorder
-        if block in loop.blocks
-        for instruction in program.block_instructions(block)
-    ]
+    """The full wait that follows its youngest load most closely, both in no inner loop; None when
+    there is none."""
+    order: list[Instruction | None] = []
+    for block in program.reverse_postorder:
+        if block in loop.blocks:
+            is_own = program.innermost_loop[block] == loop.index
+            order += program.block_instructions(block) if is_own else [None]
     found: _Exposure | None = None
     for position, instruction in enumerate(order):
-        if not _waits_for_all_loads(instruction, program.target):
+        if instruction is None or not _waits_for_all_loads(instruction, program.target):
             continue
         exposure = _exposure(order, position, program.target, charges)
         if exposure is not None and (found is None or exposure.cycles < found.cycles):
@@ -139,17 +139,19 @@ def _worst(program: Program, loop: Loop, charges: Charges) -> _Exposure | None:
 
 
 def _exposure(
-    order: list[Instruction], position: int, target: str, charges: Charges
+    order: list[Instruction | None], position: int, target: str, charges: Charges
 ) -> _Exposure | None:
-    """Walk back from a wait, around the loop, to the youngest load before it."""
+    """Walk back from a wait, around the loop, to the youngest load before it. An inner loop, None
+    in `order`, takes the time that a load needs."""
     cycles = 0.0
+    wait = order[position]
     for step in range(1, len(order)):
         earlier = order[position - step]
-        if _waits_for_all_loads(earlier, target):
+        if wait is None or earlier is None or _waits_for_all_loads(earlier, target):
             return None
         memory = earlier.memory
         if memory is not None and memory.space in _GLOBAL and memory.kind in _LOADS:
-            return _Exposure(order[position], earlier, cycles)
+            return _Exposure(wait, earlier, cycles)
         cycles += charges.of(earlier.decoded).cycles
     return None
 

@@ -13,7 +13,7 @@ from wavecast.rules.changes import contiguous, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
 from wavecast.rules.hip_source import SharedArray, arrays_at, padded
-from wavecast.rules.loops import hot_loops, pipe_share
+from wavecast.rules.loops import hot_loops, pipe_share, straight_matters
 from wavecast.rules.wording import count, shared_memory
 
 NAME = "lds-bank-conflicts"
@@ -54,14 +54,11 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _straight_share(subject: RuleInput) -> float | None:
-    """LDS cycles as a share of the busiest pipe's in a kernel whose LDS accesses are in no loop;
-    None for another kernel, where the loops decide how much the rest counts."""
-    if any(item.space == "lds" and item.loop is not None for item in subject.analysis.memory):
+    """LDS cycles as a share of the busiest pipe's in code that is in no loop; None where loops
+    take the time."""
+    cycles = subject.analysis.straight
+    if not straight_matters(subject):
         return None
-    cycles: dict[str, float] = {}
-    for line in subject.analysis.lines:
-        for pipe, clocks in line.cycles.items():
-            cycles[pipe] = cycles.get(pipe, 0.0) + clocks
     return cycles.get("lds", 0.0) / max(cycles.values(), default=1.0)
 
 
@@ -93,7 +90,8 @@ def _share(subject: RuleInput, found: AccessGroup, share: float | None) -> str:
     """How busy the pipe of the LDS is where the accesses are; "" where that is not known."""
     if share is None:
         return ""
-    where = "an iteration" if found.first.loop is not None else "the kernel"
+    straight = "the code in no loop" if subject.analysis.loops else "the kernel"
+    where = "an iteration" if found.first.loop is not None else straight
     pipe = f"{shared_memory(subject.code.is_amd)} pipe"
     return f"; the {pipe} needs {100 * share:.0f}% of the cycles of the busiest pipe in {where}"
 
@@ -188,7 +186,7 @@ of one bank at the same time wait for each other. Which lanes are served togethe
 instruction's width and the chip; it is measured or documented for wide reads of CDNA and derived
 elsewhere.
 
-Fires in innermost loops, or anywhere in a kernel whose LDS accesses are in no loop, when an
+Fires in loops, and in code that is in no loop where that takes a tenth of the time or more, when an
 access takes at least {KNOWN_SLOWDOWN:g} times as long as without conflicts
 ({DERIVED_SLOWDOWN:g} times where the groups are derived) and the LDS pipe needs at least a quarter
 of the cycles of the busiest pipe, or outside of loops {SEVERE:g} times as long; `warning` from

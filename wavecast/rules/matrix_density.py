@@ -79,7 +79,7 @@ Matrix instructions run in parallel with vector, LDS and memory instructions of 
 waves, so a loop takes at least as long as its busiest pipe. If that is not the matrix pipe, no
 occupancy reaches the matrix peak.
 
-Fires when the matrix cycles of an innermost loop are below {BUSY:.0%} of those of the binding
+Fires when the matrix cycles of a loop are below {BUSY:.0%} of those of the binding
 pipe.""",
     check=_check,
 )

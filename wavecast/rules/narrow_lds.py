@@ -131,7 +131,7 @@ K values of a row or column in one lane, so an operand stored along the other di
 gathered piece by piece.
 
 Fires when one source line became at least {REPEATS} LDS instructions of at most {NARROW_BYTES}
-bytes per lane in an innermost loop whose LDS pipe needs at least a quarter of the busiest
+bytes per lane in a loop whose LDS pipe needs at least a quarter of the busiest
 pipe's cycles; `warning` from three quarters.""",
     check=_check,
 )

@@ -10,7 +10,7 @@ from wavecast.isa.opcode import OperandKind
 from wavecast.rules.changes import free, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix
-from wavecast.rules.loops import hot_loops, loop_instructions, of_class
+from wavecast.rules.loops import body_instructions, hot_loops, of_class
 from wavecast.rules.rates import placement
 from wavecast.rules.settings import more_warps, without_caps
 from wavecast.rules.tiles import other_blocks
@@ -77,7 +77,7 @@ def _scalar_spills(subject: RuleInput) -> Iterator[Finding]:
     if not spilled:
         return
     for loop in hot_loops(subject):
-        body = loop_instructions(subject.program, loop)
+        body = body_instructions(subject.program, loop)
         moves = [item for item in body if item.opcode.cost_class == "valu_lane"]
         if len(moves) < LANE_MOVES:
             continue

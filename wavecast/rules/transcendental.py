@@ -51,7 +51,7 @@ exp2, log2, reciprocal, square root and sine run at a quarter of the vector rate
 they occupy the vector pipe, on RDNA a separate pipe. They can bound softmax-like loops while every
 other pipe is partly idle.
 
-Fires for AMD targets when the vector or transcendental pipe binds an innermost loop and
+Fires for AMD targets when the vector or transcendental pipe binds a loop and
 transcendental instructions take at least {SHARE:.0%} of its cycles.""",
     check=_check,
 )
