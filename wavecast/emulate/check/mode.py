@@ -20,6 +20,7 @@ from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.divisions import DivisionChecks
 from wavecast.emulate.check.exits import ExitChecks, Exits
 from wavecast.emulate.check.findings import LaunchFindings, Sources
+from wavecast.emulate.check.format_uses import FormatUse, format_uses
 from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.gpu_order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.inactive import ExchangeChecks
@@ -40,6 +41,7 @@ from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.scratch_shadow import ScratchChecks
 from wavecast.emulate.check.static import static_reports
+from wavecast.emulate.check.stored_formats import StoredFormats
 from wavecast.emulate.check.tensors import AddressInterval, tensors_of
 from wavecast.emulate.check.written_bytes import WrittenBytes
 from wavecast.emulate.compiled import NativeKernel
@@ -93,6 +95,8 @@ class CheckMode:
         self._accesses: dict[str, ProgramAtomicity] = {}
         self._provenance: dict[str, Provenance] = {}
         self.lane_sites = LaneSites()
+        self.stored_formats = StoredFormats()
+        self._format_uses: dict[str, list[FormatUse]] = {}
 
     def key(self, target: str) -> str:
         del target
@@ -138,6 +142,14 @@ class CheckMode:
         known = self._volatile.get(code.digest)
         if known is None:
             known = self._volatile[code.digest] = volatile(kernel, code)
+        return known
+
+    def format_uses(self, kernel: Kernel, code: CodeObject) -> list[FormatUse]:
+        """The arguments that are read or stored as 8-bit floats."""
+        known = self._format_uses.get(code.digest)
+        if known is None:
+            known = format_uses(kernel, code, self.sources(kernel, code))
+            self._format_uses[code.digest] = known
         return known
 
     def static(self, kernel: Kernel, code: CodeObject) -> list[Report]:
@@ -207,6 +219,10 @@ class CheckWatch:
             if not self.bounds.follow(kernel, followed_bytes):
                 mode.written.forget(followed_bytes.first)
         self.accesses = mode.accesses(kernel, launch.code)
+        self.format_uses = mode.format_uses(kernel, launch.code)
+        self.format_reports = mode.stored_formats.reports(
+            kernel.program, launch.code, self.format_uses, self.tensors
+        )
         self.log = Log(len(kernel.program.instructions))
         lanes = native.layout.lanes
         waves = -(-math.prod(launch.block) // lanes)
@@ -298,7 +314,6 @@ class CheckWatch:
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
-        del failed
         if self.mode.gpus is not None and self.checked is not None:
             self.mode.gpus.end(self.checked, self.clocks.acquired())
         if self.clocks.error is not None:
@@ -315,7 +330,9 @@ class CheckWatch:
         found = context.reports(entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         found += self.mode.lane_sites.reports(kernel, self.launch, upper)
-        found += format_reports(kernel.program, self.tensors)
+        found += format_reports(kernel.program, self.tensors) + self.format_reports
+        if not failed:
+            self.mode.stored_formats.note(self.launch.code, self.format_uses, self.tensors)
         if found:
             self.mode.found(found)
 
