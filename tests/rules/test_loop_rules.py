@@ -210,3 +210,17 @@ def test_a_wait_around_an_inner_loop_is_exposed_unless_the_loop_is_in_between() 
     assert "0 cycles of work" in found.evidence
     covered = nest("\ts_waitcnt vmcnt(0)\n" + work + LOAD, read)
     assert not find(assembly_subject(covered, vgprs=512), "full-wait-in-loop")
+
+
+def test_branches_that_guard_an_inner_loop_are_not_counted() -> None:
+    def guards(count: int) -> str:
+        return "".join(
+            f"\ts_and_saveexec_b64 s[10:11], vcc\n\ts_cbranch_execz .LBB0_{9 + n}\n"
+            f"\tv_exp_f32 v1, v2\n.LBB0_{9 + n}:\n\ts_or_b64 exec, exec, s[10:11]\n"
+            for n in range(count)
+        )
+
+    work = "\tv_exp_f32 v1, v2\n" * 200
+    found = the_one(assembly_subject(nest(work + guards(6), SMALL)), "divergence-in-hot-loop")
+    assert found.message.startswith("5 branches")
+    assert not find(assembly_subject(nest(work + guards(4), SMALL)), "divergence-in-hot-loop")

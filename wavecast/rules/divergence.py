@@ -31,12 +31,16 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _branches(program: Program, loop: Loop) -> list[Instruction]:
-    """Conditional branches on EXEC in the loop that stay in it: not its exit, not its back edge."""
+    """Conditional branches on EXEC in the loop that stay in it: not its exit, not its back edge,
+    and none that decides whether an inner loop is entered or follows one."""
     found = []
+    inner = {n for n in loop.blocks if program.innermost_loop[n] != loop.index}
+    around = {n for n in loop.blocks if inner.intersection(program.blocks[n].successors)}
+    around |= {after for n in inner for after in program.blocks[n].successors}
     for index in loop.blocks:
-        if program.innermost_loop[index] != loop.index:
-            continue
         block = program.blocks[index]
+        if {index, *block.successors} & (inner | around):
+            continue
         last = program.instructions[block.stop - 1]
         if last.opcode.control is not Control.CONDITIONAL or not last.reads & EXEC:
             continue

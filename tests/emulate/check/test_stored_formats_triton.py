@@ -74,8 +74,9 @@ def test_the_other_variant_is_reported():
         lambda _, bytes_: bytes_.view(2, 256)[1],
         lambda _, bytes_: bytes_.view(torch.float8_e4m3fnuz),
         lambda _, bytes_: torch.cat([bytes_, bytes_]),
+        lambda _, bytes_: bytes_.view(16, 32).t().contiguous(),
     ],
-    ids=["clone", "part", "view", "dtype", "cat"],
+    ids=["clone", "part", "view", "dtype", "cat", "transpose"],
 )
 def test_copies_and_views_keep_the_variant(change):
     assert session(read_as(change))

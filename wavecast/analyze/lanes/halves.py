@@ -111,7 +111,16 @@ class LaneGuards:
         value = flow.values.of(condition)
         if value is not None and value.complete() is not None:
             return False
-        return any(_is_number_of_lane(flow, operand) for operand in compare.operands)
+        return any(
+            not self._is_uniform(operand) and _is_number_of_lane(flow, operand)
+            for operand in compare.operands
+        )
+
+    def _is_uniform(self, name: str) -> bool:
+        """Whether a value surely is the same in all lanes."""
+        value = self.flow.values.of(name)
+        words = None if value is None else value.complete()
+        return words is not None and len(set(words)) == 1
 
 
 def _is_number_of_lane(flow: LaneFlow, name: str, depth: int = 16) -> bool:

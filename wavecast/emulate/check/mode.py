@@ -221,7 +221,7 @@ class CheckWatch:
         self.accesses = mode.accesses(kernel, launch.code)
         self.format_uses = mode.format_uses(kernel, launch.code)
         self.format_reports = mode.stored_formats.reports(
-            kernel.program, launch.code, self.format_uses, self.tensors
+            kernel.program, launch, self.format_uses, self.tensors
         )
         self.log = Log(len(kernel.program.instructions))
         lanes = native.layout.lanes

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.names import readable
 from wavecast.dtypes import Dtype
 from wavecast.emulate.check.format_uses import FormatUse
@@ -32,7 +32,7 @@ _VALUES: Final = 4
 _DIFFERENT: Final = 8
 """Different bytes of a block that is looked for at other addresses: others are there by chance."""
 _PROBES: Final = 16
-_KEPT: Final = 1 << 28
+_KEPT: Final = 1 << 25
 """Bytes of all copies; the oldest are forgotten."""
 
 
@@ -41,13 +41,13 @@ class StoredBytes:
     """What a launch has left at an address: a copy, and the use of the kernel that stored it."""
 
     first: int
-    content: np.ndarray = field(repr=False)
+    content: bytes = field(repr=False)
     use: FormatUse
     kernel: str
 
     @property
     def end(self) -> int:
-        return self.first + self.content.size
+        return self.first + len(self.content)
 
 
 class StoredFormats:
@@ -60,16 +60,18 @@ class StoredFormats:
     def reports(
         self,
         program: Program,
-        code: CodeObject,
+        launch: Launch,
         uses: Sequence[FormatUse],
         tensors: Sequence[LaunchTensor],
     ) -> list[Report]:
         """The reads of a launch that is about to begin, of bytes stored in another format."""
         found = []
-        for use, tensor in _matched(uses, tensors, stores=False):
-            stored = self._origin(tensor) if self._stored else None
+        strides = {argument.name: argument.strides for argument in launch.arguments}
+        for use, tensor in _matched(uses, tensors, stores=False) if self._stored else ():
+            steps = {1, *(abs(step) for step in strides.get(tensor.name, ()) if step)}
+            stored = self._origin(tensor, sorted(steps))
             if stored is not None and stored.use.dtype != use.dtype:
-                found.append(_report(program, code, tensor, use, stored))
+                found.append(_report(program, launch.code, tensor, use, stored))
         return found
 
     def note(
@@ -77,18 +79,22 @@ class StoredFormats:
     ) -> None:
         """Remember what a launch that has ended stored."""
         for use, tensor in _matched(uses, tensors, stores=True):
-            content = _bytes(tensor.first, tensor.end).copy()
+            content = _bytes(tensor.first, tensor.end)
             if content.any():
-                self._stored.appendleft(StoredBytes(tensor.first, content, use, code.kernel))
-                self._total += content.size
+                copy = content.tobytes()
+                self._stored.appendleft(StoredBytes(tensor.first, copy, use, code.kernel))
+                self._total += len(copy)
         while self._total > _KEPT:
-            self._total -= self._stored.pop().content.size
+            self._total -= len(self._stored.pop().content)
 
-    def _origin(self, tensor: LaunchTensor) -> StoredBytes | None:
-        """What most bytes of a tensor come from; None if that is not known."""
+    def _origin(self, tensor: LaunchTensor, steps: Sequence[int]) -> StoredBytes | None:
+        """What a tensor comes from; None if that is not known. `steps` are its strides: what is
+        contiguous in a tensor is a column of its transpose."""
         content = _bytes(tensor.first, tensor.end)
-        here = self._at_address(content, tensor.first)
-        return here if here is not None else self._elsewhere(content)
+        found = self._at_address(content, tensor.first)
+        for step in steps:
+            found = found or self._elsewhere(content, step)
+        return found
 
     def _at_address(self, content: np.ndarray, first: int) -> StoredBytes | None:
         """The newest copy at an address some blocks of which are still there."""
@@ -97,16 +103,17 @@ class StoredFormats:
             if start >= end:
                 continue
             now = content[start - first : end - first]
-            before = stored.content[start - stored.first : end - stored.first]
+            content_then = np.frombuffer(stored.content, np.uint8)
+            before = content_then[start - stored.first : end - stored.first]
             if _same_blocks(now, before):
                 return stored
         return None
 
-    def _elsewhere(self, content: np.ndarray) -> StoredBytes | None:
+    def _elsewhere(self, content: np.ndarray, step: int) -> StoredBytes | None:
         """The copy that has the blocks of a tensor, if all that have them are of one format."""
         origins = []
-        for probe in _probes(content):
-            having = [stored for stored in self._stored if probe in stored.content.tobytes()]
+        for probe in _probes(content, step):
+            having = [stored for stored in self._stored if probe in stored.content]
             if not having:
                 return None
             origins += having
@@ -123,13 +130,15 @@ def _same_blocks(now: np.ndarray, before: np.ndarray) -> bool:
     return bool((same & (values >= min(_VALUES, size))).any())
 
 
-def _probes(content: np.ndarray) -> Iterator[bytes]:
-    """Blocks of a tensor, spread over it, that are hardly anywhere by chance."""
-    count = content.size // _BLOCK
-    for number in dict.fromkeys(np.linspace(0, count - 1, min(count, _PROBES)).astype(int)):
-        block = content[number * _BLOCK : (number + 1) * _BLOCK]
-        if np.unique(block).size >= _DIFFERENT:
-            yield block.tobytes()
+def _probes(content: np.ndarray, step: int) -> Iterator[bytes]:
+    """Blocks of bytes `step` apart, spread over a tensor, that are hardly anywhere by chance."""
+    last = content.size - (_BLOCK - 1) * step
+    starts = range(0, last, max(1, _BLOCK if step == 1 else 1))
+    for number in dict.fromkeys(np.linspace(0, len(starts) - 1, _PROBES).astype(int).tolist()):
+        if starts:
+            block = content[starts[number] :: step][:_BLOCK]
+            if np.unique(block).size >= _DIFFERENT:
+                yield block.tobytes()
 
 
 def _bytes(first: int, end: int) -> np.ndarray:
