@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.lanes.assumption import LaneAssumption
-from wavecast.analyze.lanes.assumptions import assumptions
+from wavecast.analyze.lanes.assumptions import assumptions, is_wide
+from wavecast.analyze.lanes.masks import mask_sites
 from wavecast.analyze.lanes.positions import instructions_at, location_of
 from wavecast.analyze.lanes.words import WORDS
 from wavecast.compile.parsing import parse_descriptor
@@ -19,13 +20,20 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     text = code.stages.get("llir", "")
     if code.origin != "hip" or not code.is_amd or not isinstance(text, str):
         return
-    block = subject.launch.block if subject.launch is not None else None
     seen = set()
-    for site in assumptions(text, code.kernel, parse_descriptor(code), block):
+    for site in _sites(subject, text):
         where = site.what, site.position[:1]
         if site.certain and site.position and where not in seen:
             seen.add(where)
             yield _finding(subject, site)
+
+
+def _sites(subject: RuleInput, text: str) -> Iterator[LaneAssumption]:
+    block = subject.launch.block if subject.launch is not None else None
+    descriptor = parse_descriptor(subject.code)
+    yield from assumptions(text, subject.code.kernel, descriptor, block)
+    if is_wide(descriptor, block):
+        yield from mask_sites(subject.code, subject.program)
 
 
 def _finding(subject: RuleInput, site: LaneAssumption) -> Finding:
@@ -50,9 +58,9 @@ RULE = Rule(
     explanation="""\
 Waves have 64 lanes on CDNA, and on RDNA where the kernel is compiled for them. Code written for
 warps of 32 runs there with other results: a ballot kept in 32 bits (`unsigned m = __ballot(p)`,
-`__popc`, `__ffs`), 32 ones compared with a ballot, a shift of 32 bits by the number of a lane, a
-reduction by shuffles that begins at 16 and of which one lane of 64 uses the result, a scan that
-ends after 32 lanes, and a shuffle without a width in groups of 32.
+`__popc`, `__ffs`), 32 ones compared with a ballot or passed as a mask, a shift of 32 bits by the
+number of a lane, a reduction by shuffles that begins at 16 and of which one lane of 64 uses the
+result, a scan that ends after 32 lanes, and a shuffle without a width in groups of 32.
 
 Fires for HIP source, from the LLVM IR of the kernel, where lanes of both halves execute the line
 and the other half is lost or mixed whatever the data is: the upper bits of the ballot are read

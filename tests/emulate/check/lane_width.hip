@@ -55,6 +55,14 @@ KERNEL votes_of_both_groups(ARGUMENTS) {
     if (lane == 0) out[threadIdx.x / 32] = count;
 }
 
+KERNEL mask_of_32(ARGUMENTS) {
+    int x = in[threadIdx.x];
+    for (int offset = warpSize / 2; offset; offset >>= 1) {
+        x += __shfl_down_sync(0xffffffff, x, offset);  // MASK
+    }
+    if (threadIdx.x % warpSize == 0) atomicAdd(out, x);
+}
+
 KERNEL lanes_below(ARGUMENTS) {
     int lane = threadIdx.x % warpSize;
     unsigned below = (1u << lane) - 1;  // SHIFT
@@ -165,6 +173,12 @@ KERNEL right_sum(ARGUMENTS) {
     int x = in[threadIdx.x];
     for (int offset = warpSize / 2; offset; offset >>= 1) x += __shfl_down(x, offset);
     if (threadIdx.x % warpSize == 0) atomicAdd(out, x);
+}
+
+KERNEL right_mask(ARGUMENTS) {
+    int x = in[threadIdx.x];
+    x += __shfl_xor_sync(0xffffffffffffffffull, x, 1);
+    out[threadIdx.x] = x;
 }
 
 KERNEL right_sums_of_groups(ARGUMENTS) {

@@ -8,9 +8,10 @@ import pytest
 
 import wavecast
 from tests.targets import swept
-from wavecast.analyze.lanes.assumptions import assumptions
+from wavecast.analyze.lanes.assumptions import assumptions, is_wide
+from wavecast.analyze.lanes.masks import mask_sites
 from wavecast.compile import hip
-from wavecast.compile.parsing import parse_descriptor
+from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.errors import ChecksFailed
 
@@ -55,8 +56,10 @@ def kernels(request):
 
 
 def sites(code, block=None):
-    text = code.stages["llir"]
-    found = assumptions(text, code.kernel, parse_descriptor(code), block)
+    kernel = parse_kernel(code)
+    found = assumptions(code.stages["llir"], code.kernel, kernel.descriptor, block)
+    if is_wide(kernel.descriptor, block):
+        found += mask_sites(code, kernel.program)
     return [(p.position[0][1], p.what.name) for p in found if p.certain]
 
 
@@ -108,6 +111,7 @@ def test_explain_tells(target):
             for finding in explanation.findings
             if finding.rule == "assumes-32-lanes" and finding.location is not None
         ]
+        assert explanation.launch is not None
         name = explanation.launch.code.kernel
         mistake = PLANTED[name] if target == "gfx942" else None
         assert found == ([] if mistake is None else [("warning", mistake[0])])

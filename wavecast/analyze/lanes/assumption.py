@@ -17,6 +17,8 @@ class Assumption(Enum):
     """A ballot that is compared with 32 ones."""
     GROUP_VOTES = "votes of a group"
     """Both groups of 32 lanes store what all 64 have voted."""
+    MASK = "mask"
+    """A mask of 32 lanes in 32 bits."""
     SHIFT = "shift"
     """A shift of 32 bits by the number of a lane."""
     REDUCTION = "reduction"

@@ -13,7 +13,7 @@ from itertools import chain
 from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
 from wavecast.analyze.lanes.ballots import BallotSites
 from wavecast.analyze.lanes.flow import LaneFlow
-from wavecast.analyze.lanes.halves import ITEMS, UPPER, LaneGuards
+from wavecast.analyze.lanes.halves import HALF, ITEMS, LaneGuards
 from wavecast.analyze.lanes.per_lane import LANES, LaneValues, WaveStart, first_wave
 from wavecast.analyze.lanes.shuffles import ShuffleSites
 from wavecast.analyze.lanes.unrolling import EXCHANGE, unrolled
@@ -33,12 +33,12 @@ def assumptions(
 
     `text` is its module of LLVM IR, `block` the launch's, None or zeros where nobody states it.
     """
-    if descriptor.wave_size != LANES or not any(name in text for name in (EXCHANGE, BALLOT, ITEMS)):
+    if not is_wide(descriptor, block):
+        return []
+    if not any(name in text for name in (EXCHANGE, BALLOT, ITEMS)):
         return []
     blocks = blocks_of(text.split("\n"), kernel)
     start = _start(blocks, descriptor, block)
-    if not start.active & UPPER:
-        return []
     values = LaneValues(start)
     values.add(blocks)
     blocks = unrolled(blocks, values)
@@ -55,6 +55,14 @@ def assumptions(
     return sorted(found.values(), key=lambda site: (site.position[-1:], site.what.value))
 
 
+def is_wide(descriptor: KernelDescriptor, block: tuple[int, int, int] | None) -> bool:
+    """Whether waves have 64 lanes, more than 32 of which may be active."""
+    threads = descriptor.required_threads or descriptor.max_workgroup_size
+    if block is not None and all(block):
+        threads = block[0] * block[1] * block[2]
+    return descriptor.wave_size == LANES and threads > HALF
+
+
 def _start(
     blocks: Mapping[str, IrBlock],
     descriptor: KernelDescriptor,
@@ -66,4 +74,4 @@ def _start(
     return first_wave(block if block is not None and all(block) else None, most, is_flat=is_flat)
 
 
-__all__ = ["assumptions"]
+__all__ = ["assumptions", "is_wide"]

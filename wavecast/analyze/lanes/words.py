@@ -28,6 +28,11 @@ WORDS: Final = {
         "Shift the ballot by the first lane of the group and keep 32 bits, or use "
         "tiled_partition<32>(…).ballot(predicate).",
     ),
+    Assumption.MASK: SiteWords(
+        "names 32 lanes in a mask of 32 bits: lanes 32 to 63 are not in it, and ROCm's headers "
+        "refuse a mask that has not 64 bits",
+        "Use 0xffffffffffffffffull, or __shfl… without a mask.",
+    ),
     Assumption.SHIFT: SiteWords(
         "shifts 32 bits by the number of a lane, which reaches 63: the result of a shift by 32 or "
         "more is undefined",

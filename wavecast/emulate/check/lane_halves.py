@@ -13,7 +13,8 @@ from typing import Any, Final
 from llvmlite import ir
 
 from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
-from wavecast.analyze.lanes.assumptions import assumptions
+from wavecast.analyze.lanes.assumptions import assumptions, is_wide
+from wavecast.analyze.lanes.masks import mask_sites
 from wavecast.analyze.lanes.positions import instructions_at, location_of
 from wavecast.analyze.lanes.words import WORDS
 from wavecast.compile.codeobject import Launch
@@ -39,6 +40,8 @@ _NEUTRAL: Final = (
 )
 """What lanes have that add nothing to a reduction."""
 _VOTES = frozenset({Assumption.VOTES, Assumption.ALL_VOTES, Assumption.GROUP_VOTES})
+_EXECUTED = frozenset({Assumption.SHIFT, Assumption.MASK})
+"""Sites where it is enough that upper lanes execute them."""
 _NUMBERS = frozenset({OperandKind.SOURCE, OperandKind.SCALAR, OperandKind.SCALAR_SOURCE})
 
 
@@ -164,6 +167,8 @@ class LaneSites:
             text = launch.code.stages.get("llir", "")
             text = text if isinstance(text, str) and launch.code.origin == "hip" else ""
             sites = assumptions(text, launch.code.kernel, kernel.descriptor, launch.block)
+            if text and is_wide(kernel.descriptor, launch.block):
+                sites += mask_sites(launch.code, kernel.program)
             self._known[key] = sites
         by_index = {record.instruction: record for record in records}
         program = kernel.program
@@ -186,13 +191,13 @@ def _evidence(
     own: Iterator[int] = iter(())
     if site.what in _VOTES:
         own = _voting(program)
-    elif site.what is not Assumption.SHIFT:
+    elif site.what not in _EXECUTED:
         own = _shuffles(program)
     logged = {*own}
     logging = sorted(logged & {*(exact or near)})
     if not logging and site.of:
         logging = sorted(logged & {*instructions_at(program, site.of)[0]})
-    if not logging and site.what in (Assumption.SHIFT, *_VOTES):
+    if not logging and site.what in (*_EXECUTED, *_VOTES):
         firsts = _firsts(program)
         logging = [firsts[index] for index in (*exact, *near) if index in firsts]
     return next((records[index] for index in logging if index in records), None)
