@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#if !defined(hipStreamNonBlocking) || !defined(hipEventDisableTiming) || !defined(hipHostMallocMapped)
+#error "flags are macros in ROCm's headers"
+#endif
 extern "C" int hipMallocArray();  // as a program that was built with other headers calls it
 #define NEED(condition)                                                     \
     if (!(condition)) return printf("line %d: %s\n", __LINE__, #condition), 1
@@ -95,7 +98,7 @@ static int memory() {
     float *x;
     OK(hipMalloc(&x, sizeof host));
     OK(hipMemcpy(x, host, sizeof host, hipMemcpyHostToDevice));
-    scale<<<1, 128>>>(x, 100, 2.0f);
+    scale<<<1, 128, 0, hipStreamDefault>>>(x, 100, 2.0f);
     OK(hipGetLastError());
     OK(hipMemcpy(back, x, sizeof back, hipMemcpyDeviceToHost));
     for (int i = 0; i < 100; ++i) NEED(back[i] == 2 * i);

@@ -402,41 +402,38 @@ typedef struct hipMemPoolProps {
     unsigned char reserved[56];
 } hipMemPoolProps;
 
-enum { hipCpuDeviceId = -1, hipInvalidDeviceId = -2 };
-enum { hipStreamDefault = 0, hipStreamNonBlocking = 1 };
-enum {
-    hipEventDefault = 0,
-    hipEventBlockingSync = 1,
-    hipEventDisableTiming = 2,
-    hipEventInterprocess = 4
-};
-enum {
-    hipHostMallocDefault = 0,
-    hipHostAllocDefault = 0,
-    hipHostMallocPortable = 1,
-    hipHostAllocPortable = 1,
-    hipHostMallocMapped = 2,
-    hipHostAllocMapped = 2,
-    hipHostMallocWriteCombined = 4,
-    hipHostAllocWriteCombined = 4,
-    hipHostMallocNumaUser = 0x20000000,
-    hipHostMallocCoherent = 0x40000000
-};
+/* Macros, as in ROCm: programs ask for them with #ifdef, and pass 0 as a stream. */
+#define hipCpuDeviceId (-1)
+#define hipInvalidDeviceId (-2)
+#define hipStreamDefault 0
+#define hipStreamNonBlocking 1
+#define hipEventDefault 0
+#define hipEventBlockingSync 1
+#define hipEventDisableTiming 2
+#define hipEventInterprocess 4
+#define hipHostMallocDefault 0
+#define hipHostAllocDefault 0
+#define hipHostMallocPortable 1
+#define hipHostAllocPortable 1
+#define hipHostMallocMapped 2
+#define hipHostAllocMapped 2
+#define hipHostMallocWriteCombined 4
+#define hipHostAllocWriteCombined 4
+#define hipHostMallocNumaUser 0x20000000
+#define hipHostMallocCoherent 0x40000000
 #define hipHostMallocNonCoherent 0x80000000u
-enum {
-    hipHostRegisterDefault = 0,
-    hipHostRegisterPortable = 1,
-    hipHostRegisterMapped = 2,
-    hipHostRegisterIoMemory = 4
-};
-enum { hipMemAttachGlobal = 1, hipMemAttachHost = 2, hipMemAttachSingle = 4 };
-enum {
-    hipDeviceScheduleAuto = 0,
-    hipDeviceScheduleSpin = 1,
-    hipDeviceScheduleYield = 2,
-    hipDeviceScheduleBlockingSync = 4,
-    hipDeviceMapHost = 8
-};
+#define hipHostRegisterDefault 0
+#define hipHostRegisterPortable 1
+#define hipHostRegisterMapped 2
+#define hipHostRegisterIoMemory 4
+#define hipMemAttachGlobal 1
+#define hipMemAttachHost 2
+#define hipMemAttachSingle 4
+#define hipDeviceScheduleAuto 0
+#define hipDeviceScheduleSpin 1
+#define hipDeviceScheduleYield 2
+#define hipDeviceScheduleBlockingSync 4
+#define hipDeviceMapHost 8
 #define hipStreamLegacy ((hipStream_t)1)
 #define hipStreamPerThread ((hipStream_t)2)
 #define HIP_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
