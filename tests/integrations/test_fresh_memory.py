@@ -33,11 +33,37 @@ MAKERS = {
 }
 
 
+MAKERS |= {
+    "empty_permuted": lambda: torch.empty_permuted((4, 2), (1, 0)),
+    "new": lambda: torch.ones(2).new(8),
+    "operator": lambda: torch.ops.aten.empty.memory_format([8]),
+    "resize_": lambda: torch.empty(0).resize_(8),
+    "resize_as_": lambda: torch.empty(0).resize_as_(torch.ones(8)),
+}
+PATTERN = CANARY.to_bytes(8, "little")
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_is_allocated_is_marked(name: str) -> None:
     make: Callable[[], Any] = MAKERS[name]
-    memory = np.frombuffer(bytes(make().untyped_storage()), np.uint64)
-    assert memory.tolist() == [CANARY] * 4
+    assert bytes(make().untyped_storage()) == PATTERN * 4
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32, torch.uint8])
+@pytest.mark.parametrize("count", [1, 3, 33])
+def test_the_last_elements_are_marked(dtype: Any, count: int) -> None:
+    memory = bytes(torch.empty(count, dtype=dtype).untyped_storage())
+    assert memory == (PATTERN * len(memory))[: len(memory)]
+
+
+def test_what_resizing_adds_is_marked() -> None:
+    memory = bytes(torch.ones(3).resize_(8).untyped_storage())
+    assert memory == bytes(np.ones(3, np.float32)) + (PATTERN * 4)[12:]
+    assert torch.ones(8).resize_(3).tolist() == [1, 1, 1]
+
+
+def test_a_tensor_of_given_elements_is_not_marked() -> None:
+    assert torch.ones(2).new([1, 2]).tolist() == [1, 2]
 
 
 def test_memory_that_is_given_keeps_what_is_beside_it() -> None:
@@ -115,8 +141,20 @@ def test_memory_that_is_freed_is_not_followed(memory: FreshMemory) -> None:
 
 def test_a_tensor_that_gets_other_memory(memory: FreshMemory) -> None:
     x = torch.empty(8, dtype=torch.uint8)
-    x.resize_(4096)
+    x.set_(torch.zeros(64, dtype=torch.uint8))
     assert _followed(memory, x) is None
+
+
+def test_bytes_that_resizing_adds_are_followed(memory: FreshMemory) -> None:
+    x = torch.empty(2, dtype=torch.uint8)
+    x[0] = 1
+    found = _followed(memory, x.resize_(4096))
+    assert found is not None
+    assert found.written.sum() == found.written[0] == 1
+    whole = torch.ones(3, dtype=torch.uint8)
+    found = _followed(memory, whole.resize_(5))
+    assert found is not None
+    assert found.written.tolist() == [1, 1, 1, 0, 0]
 
 
 def test_compiled_code_does_not_trace_what_is_followed(memory: FreshMemory) -> None:

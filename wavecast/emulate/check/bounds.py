@@ -154,7 +154,8 @@ class AccessBounds:
             intervals = self._allowed.get(instruction.index)
             if intervals is not None and len(intervals) == 1:
                 ((first, end),) = intervals
-                if memory.first <= first and end <= memory.end:
+                last = memory.last_dword if _rounded(instruction.memory) else memory.end
+                if memory.first <= first and end <= last:
                     reaching.append(instruction.index)
                     continue
             touched = intervals is None or any(

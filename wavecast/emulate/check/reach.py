@@ -18,6 +18,7 @@ from wavecast.emulate.check.bounds import ROW_WORDS, VOLATILE, WRITTEN
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import Findings
+from wavecast.emulate.check.written_bytes import DWORD
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.addresses import Resolved, is_known, resolve
@@ -332,13 +333,15 @@ def _each_fresh(
         with builder.if_then(known, likely=True):
             for number in range(out.access.dwords):
                 at = builder.add(address, I64(4 * number))
-                condition = _is_fresh(builder, at, canary, row.granule, out.access.bytes)
-                fresh.when(condition, lane, at)
+                condition, where = _is_fresh(builder, at, canary, row.granule, out.access.bytes)
+                fresh.when(condition, lane, where)
 
 
-def _is_fresh(builder: ir.IRBuilder, address: Any, canary: Any, granule: Any, size: int) -> Any:
+def _is_fresh(
+    builder: ir.IRBuilder, address: Any, canary: Any, granule: Any, size: int
+) -> tuple[Any, Any]:
     """Whether the dword at an address is that of memory never written (i1); with a `granule` of 2
-    bytes, a half of it that an access of `size` bytes covers."""
+    bytes, a half of it that an access of `size` bytes covers. And the address of what is."""
     aligned = builder.and_(address, I64(~3 & _ONES))
     upper = builder.icmp_unsigned("!=", builder.and_(address, I64(4)), I64(0))
     expected = builder.select(upper, builder.lshr(canary, I64(32)), canary)
@@ -353,7 +356,25 @@ def _is_fresh(builder: ir.IRBuilder, address: Any, canary: Any, granule: Any, si
     else:
         part = builder.or_(low, high)
     halves = builder.icmp_unsigned("==", granule, I64(2))
-    return builder.or_(whole, builder.and_(halves, part))
+    second = builder.and_(builder.and_(halves, high), builder.not_(low))
+    where = builder.select(second, builder.or_(address, I64(2)), address)
+    return builder.or_(whole, builder.and_(halves, part)), where
+
+
+def _is_unmarked(builder: ir.IRBuilder, row: BoundsRow, address: Any) -> Any:
+    """Whether no byte of the dword at an address has been written (i1), where bytes are followed.
+    A scalar load of some of them loads all."""
+    delta = row.written()
+    with builder.goto_entry_block():
+        found = builder.alloca(I1)
+    builder.store(I1(0), found)
+    aligned = builder.and_(address, I64(-DWORD & _ONES))
+    followed = builder.icmp_unsigned("!=", delta, I64(0))
+    inside = row.contains(aligned, I64(DWORD))
+    with builder.if_then(builder.and_(followed, inside), likely=False):
+        marks = load(builder, builder.inttoptr(builder.add(aligned, delta), PTR), I32, 4)
+        builder.store(builder.icmp_unsigned("==", marks, I32(0)), found)
+    return builder.load(found, typ=I1)
 
 
 def _build_scalar(function: ir.Function, size: int, followed: bool) -> None:
@@ -370,7 +391,8 @@ def _build_scalar(function: ir.Function, size: int, followed: bool) -> None:
     with builder.if_then(builder.and_(asked, is_known(builder, context, address, amount))):
         for start in range(0, max(size, 4), 4):
             at = builder.add(address, I64(start))
-            condition = _is_fresh(builder, at, canary, row.granule, size)
+            condition, at = _is_fresh(builder, at, canary, row.granule, size)
+            condition = builder.or_(condition, _is_unmarked(builder, row, at))
             _log_when(builder, context, condition, Kind.UNINITIALISED_GLOBAL, instruction, at)
     builder.ret_void()
 

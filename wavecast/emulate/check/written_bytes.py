@@ -10,12 +10,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from wavecast.emulate.check.tensors import CANARY, AddressInterval
 
 _PATTERN = np.frombuffer(CANARY.to_bytes(8, "little"), np.uint8)
+DWORD: Final = 4
+"""Bytes that scalar loads and atomics of fewer bits access at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,12 @@ class FollowedBytes:
         return self.first + self.written.size
 
     @property
+    def last_dword(self) -> int:
+        """The address after the dword that the last byte lies in: `written` may be read that far,
+        with 0 for bytes that are not in the memory."""
+        return -(-self.end // DWORD) * DWORD
+
+    @property
     def delta(self) -> int:
         """What leads from the address of a byte to that of its byte in `written`."""
         return self.written.ctypes.data - self.first
@@ -39,10 +48,19 @@ class FollowedBytes:
     def consistent(self) -> bool:
         """Whether the bytes that count as not written have their pattern: others were written by
         what does not mark them."""
-        memory = (ctypes.c_uint8 * self.written.size).from_address(self.first)
-        values = np.frombuffer(memoryview(memory), np.uint8)
+        values = _bytes_at(self.first, self.written.size)
         pattern = np.resize(_PATTERN, values.size)
         return bool(((values == pattern) | (self.written != 0)).all())
+
+
+def fill(first: int, size: int) -> None:
+    """Put the pattern into memory from a host address on."""
+    _bytes_at(first, size)[:] = np.resize(np.roll(_PATTERN, -(first % _PATTERN.size)), size)
+
+
+def _bytes_at(first: int, size: int) -> np.ndarray:
+    memory = (ctypes.c_uint8 * size).from_address(first)
+    return np.frombuffer(memoryview(memory), np.uint8)
 
 
 class WrittenBytes:
@@ -54,13 +72,19 @@ class WrittenBytes:
     def __bool__(self) -> bool:
         return bool(self._known)
 
-    def add(self, first: int, size: int, alive: Callable[[], bool]) -> np.ndarray:
-        """Fill new memory with the pattern and follow it. Returns its `written`, all 0."""
-        memory = (ctypes.c_uint8 * size).from_address(first)
-        np.frombuffer(memoryview(memory), np.uint8)[:] = np.resize(_PATTERN, size)
-        found = FollowedBytes(first, np.zeros(size, np.uint8), alive)
-        self._known[first] = found
-        return found.written
+    def add(
+        self, first: int, size: int, alive: Callable[[], bool], before: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Fill memory with the pattern and follow it. The bytes it had `before` it grew keep their
+        content. Returns its `written`, 0 for new bytes."""
+        padded = np.zeros(-(-size // DWORD) * DWORD, np.uint8)
+        written = padded[:size]
+        kept = 0 if before is None else before.size
+        if before is not None:
+            written[:kept] = before
+        fill(first + kept, size - kept)
+        self._known[first] = FollowedBytes(first, written, alive)
+        return written
 
     def at(self, first: int) -> FollowedBytes | None:
         """The memory that starts at an address."""
@@ -89,4 +113,4 @@ class WrittenBytes:
                 yield found
 
 
-__all__ = ["FollowedBytes", "WrittenBytes"]
+__all__ = ["DWORD", "FollowedBytes", "WrittenBytes", "fill"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
@@ -17,7 +18,7 @@ from wavecast.emulate.check.written_bytes import WrittenBytes
 
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NARROW = (torch.int16, torch.uint16)
-_MOVES = ("resize_", "set_", "__set__")
+_MOVES = ("set_", "__set__")
 """What gives a tensor other memory."""
 _OPERATORS = frozenset(
     f"__i{name}__"
@@ -35,16 +36,23 @@ class HostWrites:
         self.written = written
         self._shadows: dict[int, torch.Tensor] = {}
 
-    def allocated(self, tensor: torch.Tensor) -> bool:
+    def marks(self, storage: torch.UntypedStorage) -> np.ndarray:
+        """For every byte of a storage, 1 where it has been written; all that is not followed
+        has."""
+        known = self.written.at(storage.data_ptr())
+        return np.ones(storage.nbytes(), np.uint8) if known is None else known.written
+
+    def allocated(self, tensor: torch.Tensor, before: np.ndarray | None = None) -> bool:
         """Follow the new storage of a tensor of single bytes or 16-bit integers. False for others:
-        wider values and 16-bit floats are told from the pattern."""
+        wider values and 16-bit floats are told from the pattern. Bytes from `before` the storage
+        grew keep their marks."""
         storage = tensor.untyped_storage()
         first = storage.data_ptr()
         self.written.forget(first)
         if not storage.nbytes() or not (tensor.itemsize == 1 or tensor.dtype in _NARROW):
             return False
         known = StorageWeakRef(storage)
-        bytes_ = self.written.add(first, storage.nbytes(), lambda: not known.expired())
+        bytes_ = self.written.add(first, storage.nbytes(), lambda: not known.expired(), before)
         self._shadows[first] = torch.from_numpy(bytes_)
         return True
 
