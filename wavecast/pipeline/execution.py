@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wavecast import limits
 from wavecast.errors import InputError, LaunchError, UnknownName, UsageError
 from wavecast.integrations.module import Function, Module, load
-from wavecast.integrations.module.language import parse, to_numpy
+from wavecast.integrations.module.described_array import BLOCK, DescribedArray, blocks_of
+from wavecast.integrations.module.language import read, to_numpy
 from wavecast.integrations.module.memory import ACCEPTED
 from wavecast.pipeline.plan import Plan, Planned
 
 if TYPE_CHECKING:
     from wavecast.pipeline.run_options import RunOptions
+
+
+_WORKING_BYTES = 64 * BLOCK
+"""What comparisons of blocks take besides the arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +45,30 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ArrayResult:
-    """What became of one array argument. `values` is the array as numpy has it; `changed` counts
-    elements that are not what they were."""
+    """What became of one array argument: an array or a tensor. `changed` counts elements that are
+    not what they were."""
 
     name: str
-    dtype: str
-    values: np.ndarray
+    array: Any
     changed: int
     comparison: Comparison | None = None
     saved: Path | None = None
+
+    @property
+    def dtype(self) -> str:
+        return str(self.array.dtype).removeprefix("torch.")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The elements in order, as numpy has them."""
+        return blocks_of(self.array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +107,38 @@ def execute_code(
     if plan.grid is None or plan.block is None:
         raise UsageError(f"{kernel.name} needs a grid and a block", hint="--grid 64 --block 256")
     named = ordered(kernel, plan.arguments)
-    values = {name: parse(item.value, item.folder) for name, item in named.items()}
-    expected = {
-        name: parse(item.expect, item.folder) for name, item in named.items() if item.expect
-    }
+    described = {name: read(item.value, item.folder) for name, item in named.items()}
+    expected = {name: read(item.expect, item.folder) for name, item in named.items() if item.expect}
     for name in expected:
-        _check_comparable(name, values[name], expected[name])
-    before = {name: to_numpy(value).copy() for name, value in values.items() if _is_array(value)}
+        _check_comparable(name, described[name], expected[name])
+    arrays = {name: one for name, one in described.items() if isinstance(one, DescribedArray)}
+    _check_memory(kernel, named, arrays)
+    values = {
+        name: one.array() if isinstance(one, DescribedArray) else one
+        for name, one in described.items()
+    }
     started = time.perf_counter()
     _call(kernel, plan, plan.grid, plan.block, values)
     seconds = time.perf_counter() - started
     outcomes = tuple(
         _outcome(name, values[name], array, named[name], expected.get(name))
-        for name, array in before.items()
+        for name, array in arrays.items()
     )
+    for outcome in outcomes:
+        if outcome.saved is not None:
+            _save(outcome.saved, outcome.array)
     return Execution(kernel.name, kernel.code.target, plan.grid, plan.block, seconds, outcomes)
+
+
+def _check_memory(
+    kernel: Function, named: Mapping[str, Planned], arrays: Mapping[str, DescribedArray]
+) -> None:
+    """Raises UsageError, before anything is allocated, where the arrays do not fit into memory."""
+    if not arrays:
+        return
+    total = sum(array.nbytes for array in arrays.values()) + _WORKING_BYTES
+    largest = max(arrays, key=lambda name: arrays[name].nbytes)
+    limits.check_memory(total, f"{kernel.name} with {largest}={named[largest].value}")
 
 
 def _chosen(module: Module, name: str) -> Function:
@@ -180,31 +220,28 @@ def _is_array(value: Any) -> bool:
 
 
 def _check_comparable(name: str, value: Any, expected: Any) -> None:
-    if not _is_array(value):
+    if not isinstance(value, DescribedArray):
         raise UsageError(f"{name} is not an array: --expect needs one")
-    if not _is_array(expected):
-        return
-    shape, wanted = tuple(value.shape), tuple(expected.shape)
-    if shape != wanted:
-        raise UsageError(f"{name} has shape {shape}, what is expected in it has {wanted}")
+    if isinstance(expected, DescribedArray) and value.shape != expected.shape:
+        raise UsageError(
+            f"{name} has shape {value.shape}, what is expected in it has {expected.shape}"
+        )
 
 
 def _outcome(
-    name: str, value: Any, before: np.ndarray, planned: Planned, expected: Any
+    name: str, value: Any, before: DescribedArray, planned: Planned, expected: Any
 ) -> ArrayResult:
-    after = to_numpy(value)
-    changed = int(np.count_nonzero(~_same(after, before)))
-    comparison = None
-    if planned.expect:
-        wanted = to_numpy(expected) if _is_array(expected) else np.full(after.shape, expected)
-        comparison = _compared(after, wanted, planned)
-    if planned.save is not None:
-        try:
-            np.save(planned.save, after, allow_pickle=False)
-        except OSError as error:
-            raise InputError(f"cannot write {planned.save}: {error.strerror}") from None
-    dtype = str(value.dtype).removeprefix("torch.")
-    return ArrayResult(name, dtype, after, changed, comparison, planned.save)
+    pairs = zip(blocks_of(value), before.blocks(), strict=True)
+    changed = sum(int(np.count_nonzero(~_same(now, was))) for now, was in pairs)
+    comparison = _compared(value, expected, planned) if planned.expect else None
+    return ArrayResult(name, value, changed, comparison, planned.save)
+
+
+def _save(path: Path, array: Any) -> None:
+    try:
+        np.save(path, to_numpy(array), allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -212,16 +249,27 @@ def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return (one == other) | ((one != one) & (other != other))
 
 
-def _compared(actual: np.ndarray, expected: np.ndarray, planned: Planned) -> Comparison:
-    with np.errstate(invalid="ignore", over="ignore"):
-        close = np.isclose(actual, expected, rtol=planned.rtol, atol=planned.atol, equal_nan=True)
-        distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-    different = np.flatnonzero(~close)
-    first = np.unravel_index(int(different[0]) if len(different) else 0, actual.shape)
-    index = tuple(int(position) for position in first) if actual.size else ()
-    sample = (float(actual[index]), float(expected[index])) if actual.size else (0.0, 0.0)
-    largest = float(np.nanmax(distance)) if np.isfinite(distance).any() else 0.0
-    return Comparison(len(different), largest, index, *sample, planned.rtol, planned.atol)
+def _compared(value: Any, expected: Any, planned: Planned) -> Comparison:
+    shape, described = tuple(value.shape), isinstance(expected, DescribedArray)
+    wanted_blocks = expected.blocks() if described else repeat(expected)
+    different, largest, first, sample, position = 0, 0.0, 0, None, 0
+    for actual, wanted in zip(blocks_of(value), wanted_blocks, strict=False):
+        wanted = np.broadcast_to(wanted, actual.shape)
+        with np.errstate(invalid="ignore", over="ignore"):
+            close = np.isclose(actual, wanted, rtol=planned.rtol, atol=planned.atol, equal_nan=True)
+            distance = np.abs(actual.astype(np.float64) - wanted.astype(np.float64))
+        if np.isfinite(distance).any():
+            largest = max(largest, float(np.nanmax(distance)))
+        wrong = np.flatnonzero(~close)
+        at = int(wrong[0]) if len(wrong) else 0
+        if sample is None or (len(wrong) and not different):
+            first, sample = position + at, (float(actual[at]), float(wanted[at]))
+        different += len(wrong)
+        position += len(actual)
+    index = tuple(map(int, np.unravel_index(first, shape))) if sample is not None else ()
+    return Comparison(
+        different, largest, index, *(sample or (0.0, 0.0)), planned.rtol, planned.atol
+    )
 
 
 __all__ = [

@@ -30,7 +30,7 @@ def render(execution: Execution, console: Console) -> None:
         line = f"  {outcome.name:<{width}}  {_array(outcome)}"
         console.print(escape(line), soft_wrap=True, highlight=False)
         if outcome.comparison is not None:
-            verdict = escape(_verdict(outcome.comparison, outcome.values.size))
+            verdict = escape(_verdict(outcome.comparison, outcome.size))
             colour = "red" if outcome.comparison.different else "green"
             console.print(f"  {'':<{width}}  [{colour}]{verdict}[/{colour}]", soft_wrap=True)
         if outcome.saved is not None:
@@ -39,25 +39,31 @@ def render(execution: Execution, console: Console) -> None:
 
 
 def _array(outcome: ArrayResult) -> str:
-    values = outcome.values
-    head = f"{outcome.dtype}[{'x'.join(map(str, values.shape))}]"
+    head = f"{outcome.dtype}[{'x'.join(map(str, outcome.shape))}]"
     if not outcome.changed:
         return f"{head}  unchanged"
-    first = ", ".join(_number(value) for value in values.reshape(-1)[:_SHOWN])
-    more = ", …" if values.size > _SHOWN else ""
-    return f"{head}  {outcome.changed:,} of {values.size:,} changed: {first}{more}{_range(values)}"
+    first = ", ".join(_number(value) for value in next(outcome.blocks())[:_SHOWN])
+    more = ", …" if outcome.size > _SHOWN else ""
+    changed = f"{outcome.changed:,} of {outcome.size:,} changed"
+    return f"{head}  {changed}: {first}{more}{_range(outcome)}"
 
 
-def _range(values: np.ndarray) -> str:
+def _range(outcome: ArrayResult) -> str:
     """Smallest, largest and mean of the finite elements, and how many are not."""
-    if values.dtype.kind not in "iuf" or values.size <= _SHOWN:
+    if next(outcome.blocks()).dtype.kind not in "iuf" or outcome.size <= _SHOWN:
         return ""
-    finite = values[np.isfinite(values)]
+    parts, count = [], 0
+    for block in outcome.blocks():
+        finite = block[np.isfinite(block)]
+        count += finite.size
+        if finite.size:
+            parts.append((finite.min(), finite.max(), float(finite.sum(dtype=np.float64))))
     text = ""
-    if finite.size:
-        low, high, mean = finite.min(), finite.max(), float(finite.mean(dtype=np.float64))
+    if parts:
+        low, high = min(part[0] for part in parts), max(part[1] for part in parts)
+        mean = sum(part[2] for part in parts) / count
         text = f"; {_number(low)} to {_number(high)}, mean {_number(mean)}"
-    lost = values.size - finite.size
+    lost = outcome.size - count
     return text + (f"; {lost:,} not finite" if lost else "")
 
 

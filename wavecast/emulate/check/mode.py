@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from wavecast import limits
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
@@ -50,6 +51,7 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.isa.program import Kernel
 from wavecast.isa.scopes import is_system
+from wavecast.wording import count
 
 _LONGEST = 1 << 16
 """Instructions a record's field can name."""
@@ -404,8 +406,13 @@ def _shadows(
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records of each range, once per range; none for the first, which holds the
     arguments, and for those whose number is not in `written`. Releases are kept of those in
-    `observed`. Pages nobody touches take no memory."""
+    `observed`. Pages nobody touches take no memory. Raises UsageError where all together do not
+    fit into memory."""
     known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
+    size = sum(end - first for first, end in {ranges[number] for number in written if number})
+    limits.check_memory(
+        records.RECORDED * size, f"a check of a kernel that may store to {count(size, 'byte')}"
+    )
     nothing = (np.zeros(0, np.uint64),) * (records.RELEASES + 1)
     found = [nothing]
     for number, (first, end) in enumerate(ranges[1:], 1):

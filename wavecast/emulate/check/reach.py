@@ -370,8 +370,7 @@ def _is_unmarked(builder: ir.IRBuilder, row: BoundsRow, address: Any) -> Any:
     builder.store(I1(0), found)
     aligned = builder.and_(address, I64(-DWORD & _ONES))
     followed = builder.icmp_unsigned("!=", delta, I64(0))
-    inside = row.contains(aligned, I64(DWORD))
-    with builder.if_then(builder.and_(followed, inside), likely=False):
+    with builder.if_then(builder.and_(followed, row.contains(aligned, I64(DWORD))), likely=False):
         marks = load(builder, builder.inttoptr(builder.add(aligned, delta), PTR), I32, 4)
         builder.store(builder.icmp_unsigned("==", marks, I32(0)), found)
     return builder.load(found, typ=I1)

@@ -12,18 +12,21 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from wavecast import files, limits
-from wavecast.dtypes import Spelling, lookup
-from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
-from wavecast.extras import install_hint
+from wavecast import limits
+from wavecast.dtypes import lookup
+from wavecast.errors import UnknownName, UsageError
+from wavecast.integrations.module.described_array import (
+    DescribedArray,
+    described,
+    of_file,
+    plain_number,
+)
 
 _DTYPES: Final = {
     name: lookup(name)
@@ -37,17 +40,23 @@ _DTYPES: Final = {
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?::(?P<content>.*))?", re.DOTALL)
 _TYPED = re.compile(r"(?P<dtype>[a-z]\w*):(?P<number>[^:]+)")
 _CALL = re.compile(r"(?P<name>\w+)(?:\((?P<arguments>.*)\))?", re.DOTALL)
-_DRAWN_BYTES: Final = 8
-"""Bytes of an element while it is made: numbers are drawn in 64 bits."""
 _DIMENSIONS: Final = 32
 """The most that every version of numpy has."""
 _WORDS: Final = {"true": True, "false": False, "null": None}
 
-Content = Callable[[np.dtype, tuple[int, ...], list[float | int]], np.ndarray]
-
 
 def parse(text: str, folder: Path = Path()) -> Any:
     """The value of an argument: a Python or numpy scalar, None, bytes, an array or a tensor.
+    Raises what `read` raises, and UsageError for an array that does not fit into memory."""
+    value = read(text, folder)
+    if not isinstance(value, DescribedArray):
+        return value
+    limits.check_memory(value.nbytes, text)
+    return value.array()
+
+
+def read(text: str, folder: Path = Path()) -> Any:
+    """What a text says: a Python or numpy scalar, None, bytes, or a `DescribedArray`.
 
     Paths are relative to `folder`. Raises UsageError for text that does not describe a value,
     InputError for a file that is not an array, MissingTool for a dtype that needs PyTorch if
@@ -55,7 +64,7 @@ def parse(text: str, folder: Path = Path()) -> Any:
     """
     text = text.strip()
     if text.endswith(".npy"):
-        return read_array(folder / text)
+        return of_file(folder / text)
     if text in _WORDS:
         return _WORDS[text]
     if text.startswith("hex:"):
@@ -68,22 +77,9 @@ def parse(text: str, folder: Path = Path()) -> Any:
         return _array(array["dtype"], array["shape"], array["content"] or "zeros")
     typed = _TYPED.fullmatch(text)
     if typed is not None:
-        (value,) = _made(typed["dtype"], (1,), f"values({typed['number']})")
+        (value,) = _array(typed["dtype"], "1", f"values({typed['number']})").array()
         return value
     return _number(text)
-
-
-def read_array(path: Path) -> np.ndarray:
-    """The array of a .npy file. Raises InputError."""
-    files.check_regular(path)
-    try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(found, np.ndarray):
-            raise InputError(f"{path} is an archive of arrays, not one array")
-        limits.check_memory(2 * found.nbytes, str(path))
-        return np.array(found)
-    except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
-        raise InputError(f"{path} is not an array of numpy: {error}") from None
 
 
 def to_numpy(array: Any) -> np.ndarray:
@@ -95,109 +91,22 @@ def to_numpy(array: Any) -> np.ndarray:
     return array.detach().to(torch.float32).numpy()
 
 
-def _array(dtype: str, shape: str, content: str) -> Any:
+def _array(dtype: str, shape: str, content: str) -> DescribedArray:
     try:
         sizes = tuple(int(size) for size in re.split(r"[x,]", shape))
     except ValueError:
         sizes = (-1,)
     if min(sizes) < 0 or len(sizes) > _DIMENSIONS:
         raise UsageError(f"{shape!r} is not a shape", hint="such as f32[64x128]")
-    limits.check_memory(_DRAWN_BYTES * math.prod(sizes), f"{dtype}[{shape}]")
-    return _made(dtype, sizes, content)
-
-
-def _made(dtype: str, shape: tuple[int, ...], content: str) -> Any:
-    """An array with its content."""
     known = _DTYPES.get(dtype)
     if known is None:
         raise UnknownName("dtype", dtype, _DTYPES)
-    if known.spellings[Spelling.NUMPY]:
-        return _filled(np.dtype(known.name), shape, content)
-    try:
-        import torch
-    except ImportError:
-        hint = install_hint("torch")
-        raise MissingTool(f"{dtype} needs PyTorch", hint=hint) from None
-    return torch.from_numpy(_filled(np.dtype("float32"), shape, content)).to(
-        getattr(torch, known.name)
-    )
-
-
-def _filled(dtype: np.dtype, shape: tuple[int, ...], content: str) -> np.ndarray:
-    call = _CALL.fullmatch(content.strip())
-    entry = _CONTENTS.get(call["name"]) if call is not None else None
-    if call is None or entry is None:
-        raise UnknownName("content", content, _CONTENTS)
-    make, count, usage = entry
-    given = call["arguments"]
-    arguments = [_plain_number(part) for part in given.split(",")] if given else []
-    if count is not None and len(arguments) != count:
-        raise UsageError(f"{content!r} is not {usage}")
-    try:
-        with np.errstate(over="raise"):
-            return make(dtype, shape, arguments)
-    except (OverflowError, FloatingPointError):
-        raise UsageError(f"{dtype.name} cannot hold the numbers of {content!r}") from None
-
-
-def _values(dtype: np.dtype, shape: tuple[int, ...], values: list[float | int]) -> np.ndarray:
-    if dtype.kind in "iub" and any(isinstance(value, float) for value in values):
-        raise UsageError(f"{dtype.name} holds integers, not {values}")
-    found = np.array(values, dtype)
-    if found.size != np.prod(shape):
-        raise UsageError(f"{len(values)} values for {np.prod(shape)} elements")
-    return found.reshape(shape)
-
-
-def _full(dtype: np.dtype, shape: tuple[int, ...], values: list[float | int]) -> np.ndarray:
-    return np.full(shape, _values(dtype, (1,), values)[0], dtype)
-
-
-def _arange(dtype: np.dtype, shape: tuple[int, ...], _: list[float | int]) -> np.ndarray:
-    return np.arange(int(np.prod(shape))).astype(dtype).reshape(shape)
-
-
-def _random(dtype: np.dtype, shape: tuple[int, ...], values: list[float | int]) -> np.ndarray:
-    generator = _generator(values[0])
-    if dtype.kind == "f":
-        return generator.standard_normal(shape).astype(dtype)
-    if dtype.kind == "b":
-        return generator.integers(0, 2, shape).astype(dtype)
-    limits = np.iinfo(dtype)
-    return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-
-
-def _uniform(dtype: np.dtype, shape: tuple[int, ...], values: list[float | int]) -> np.ndarray:
-    seed, low, high = values
-    if not low < high:
-        raise UsageError(f"no numbers between {low} and {high}")
-    if dtype.kind == "f":
-        return _generator(seed).uniform(low, high, shape).astype(dtype)
-    first, last = _values(dtype, (2,), [low, high - 1])
-    return _generator(seed).integers(first, last, shape, dtype, endpoint=True)
-
-
-def _generator(seed: float | int) -> np.random.Generator:
-    if not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"{seed} is not a seed", hint="give an integer from 0")
-    return np.random.default_rng(seed)
-
-
-_CONTENTS: Final[dict[str, tuple[Content, int | None, str]]] = {
-    "zeros": (lambda dtype, shape, _: np.zeros(shape, dtype), 0, "zeros"),
-    "ones": (lambda dtype, shape, _: np.ones(shape, dtype), 0, "ones"),
-    "arange": (_arange, 0, "arange"),
-    "full": (_full, 1, "full(value)"),
-    "values": (_values, None, "values(value, …)"),
-    "random": (_random, 1, "random(seed)"),
-    "uniform": (_uniform, 3, "uniform(seed, low, high)"),
-}
-"""Content -> (how it is made, how many arguments it takes, how it is written)."""
+    return described(known, sizes, content, _CALL.fullmatch(content.strip()))
 
 
 def _number(text: str) -> int | float:
     try:
-        return _plain_number(text)
+        return plain_number(text)
     except UsageError:
         raise UsageError(
             f"{text!r} is not a value",
@@ -205,11 +114,4 @@ def _number(text: str) -> int | float:
         ) from None
 
 
-def _plain_number(text: str) -> int | float:
-    text = text.strip()
-    for read in (lambda word: int(word, 0), float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    raise UsageError(f"{text!r} is not a number")
+__all__ = ["parse", "read", "to_numpy"]
