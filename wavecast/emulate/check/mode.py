@@ -32,7 +32,8 @@ from wavecast.emulate.check.launch_clocks import Clocks
 from wavecast.emulate.check.lds_records import READ_WORDS
 from wavecast.emulate.check.log import CheckRecord, Log
 from wavecast.emulate.check.memory import MemoryChecks
-from wavecast.emulate.check.numbers import NumberChecks
+from wavecast.emulate.check.number_decisions import NumberDecisions
+from wavecast.emulate.check.numbers import NumberChecks, decisions_of
 from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.pointer_tags import PointerTags
 from wavecast.emulate.check.provenance import Provenance, provenance
@@ -99,6 +100,7 @@ class CheckMode:
         self.lane_sites = LaneSites()
         self.stored_formats = StoredFormats()
         self._format_uses: dict[str, list[FormatUse]] = {}
+        self._decisions: dict[str, NumberDecisions] = {}
 
     def key(self, target: str) -> str:
         del target
@@ -123,7 +125,7 @@ class CheckMode:
         )  # fmt: skip
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))
-        return Observers((*checks, NumberChecks()) if self.numbers else checks)
+        return Observers((*checks, NumberChecks(kernel.program)) if self.numbers else checks)
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
         """The pointer arguments addresses come from."""
@@ -179,6 +181,15 @@ class CheckMode:
         known = self._provenance.get(code.digest)
         if known is None:
             known = self._provenance[code.digest] = provenance(kernel)
+        return known
+
+    def decisions(self, kernel: Kernel, code: CodeObject) -> NumberDecisions | None:
+        """What decides which special numbers count; None where they are not looked for."""
+        if not self.numbers:
+            return None
+        known = self._decisions.get(code.digest)
+        if known is None:
+            known = self._decisions[code.digest] = decisions_of(kernel.program)
         return known
 
     def watch(
@@ -250,6 +261,9 @@ class CheckWatch:
             self.quantum = ORDERED_QUANTUM
         self.owners = Owners(self.tensors, ranges)
         self.tag_words = followed.total
+        self.decisions = mode.decisions(kernel, launch.code)
+        if self.decisions is not None:
+            self.lists = self.decisions.table()
 
     def _begin(self, gpus: GpuOrder) -> CheckedLaunch:
         """This launch among those of all GPUs."""
@@ -312,6 +326,8 @@ class CheckWatch:
         context[log.TAGS], context[log.OWNERS] = tags.ctypes.data, self.owners.table.ctypes.data
         scratch = hostmemory.zeros(self.scratch_bytes + 1, np.uint8)
         context[log.SCRATCH] = scratch.ctypes.data
+        if self.decisions is not None:
+            self._kept.append(self.decisions.attach(context, self.lists))
         self._kept += [progress, undefined, exits, writes, reads, tags, scratch]
 
     def close(self, *, failed: bool) -> None:

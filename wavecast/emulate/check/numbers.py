@@ -2,8 +2,9 @@
 
 Every instruction with floating-point results is looked at, operands before it and results after.
 Moves, selections and loads compute nothing; conversions from formats of eight bits and fewer are
-not followed, because their NaN is theirs to give. Expansions of a division pass through infinities
-on purpose where the divisor is one or a zero, and show as such.
+not followed, because their NaN is theirs to give. Expansions of a division pass through NaNs and
+infinities on purpose: only their last step counts, and its divisor and dividend are its operands.
+Results that are stored or selected only in some lanes count in those (`number_decisions.py`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from wavecast.emulate.check import log
 from wavecast.emulate.check.exchange import permuted_bits
+from wavecast.emulate.check.number_decisions import DecisionCode, NumberDecisions
+from wavecast.emulate.check.number_uses import FATE_NONE, parts
 from wavecast.emulate.check.report import Kind
+from wavecast.emulate.lower.access import MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
@@ -28,7 +32,11 @@ from wavecast.emulate.lower.vector import mixed_role
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Control, OpcodeFlag, OperandAccess, OperandRole
+from wavecast.isa.program import Program
 from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
+
+if TYPE_CHECKING:
+    from wavecast.emulate.lower.access import AccessTarget
 
 _FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "xf32": F32, "f64": F64}
 _TYPE = re.compile(r"(x?[a-z]+\d+)(?:x(\d+))?")
@@ -56,19 +64,36 @@ class _Found:
 class NumberChecks(Observer):
     """Emits the looks at operands and results."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program) -> None:
+        self.decisions = decisions_of(program)
+        self.code = DecisionCode(self.decisions)
         self._before: tuple[_Found, Any] | None = None
+
+    def enter(self, emitter: WaveEmitter) -> None:
+        self.code.enter(emitter)
+
+    def access(
+        self,
+        emitter: WaveEmitter,
+        instruction: Instruction,
+        access: MemoryAccess,
+        target: AccessTarget,
+        rows: Any,
+    ) -> None:
+        del rows
+        self.code.store(emitter, instruction, access, target)
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         self._before = None
-        if not _computes(instruction.decoded):
+        self.code.select(emitter, instruction)
+        if not self._looked_at(instruction):
             return
         emitter.pending.settle()
         found = [
             self._operand(emitter, decoded, index, written=False)
-            for decoded in _parts(instruction)
+            for decoded in parts(instruction)
             for index, role in enumerate(decoded.roles)
-            if role.access is not OperandAccess.WRITE
+            if role.access is not OperandAccess.WRITE and not _replaced(decoded, index)
         ]
         mask = emitter.exec_mask()
         self._before = _either(emitter, found), mask
@@ -80,7 +105,7 @@ class NumberChecks(Observer):
         self._before = None
         emitter.pending.settle()
         builder = emitter.builder
-        for decoded in _parts(instruction):
+        for decoded in parts(instruction):
             results = _either(
                 emitter,
                 [
@@ -97,9 +122,16 @@ class NumberChecks(Observer):
                 (Kind.INFINITY, builder.and_(results.infinite, finite)),
             ):
                 lanes: Any = builder.and_(lanes, active)
+                if instruction.index in self.decisions.slots:
+                    self.code.note(emitter, instruction.index, kind, lanes)
+                    continue
                 some = builder.icmp_unsigned("!=", lanes, lanes.type(0))
                 with builder.if_then(some, likely=False):
                     log.emit(emitter, kind, instruction.index, lanes=lanes)
+
+    def _looked_at(self, instruction: Instruction) -> bool:
+        fate = self.decisions.fates.get(instruction.index)
+        return fate != FATE_NONE and _computes(instruction.decoded)
 
     def _operand(
         self, emitter: WaveEmitter, decoded: Decoded, index: int, *, written: bool
@@ -125,9 +157,16 @@ class NumberChecks(Observer):
         return result
 
 
-def _parts(instruction: Instruction) -> list[Decoded]:
-    decoded = instruction.decoded
-    return [decoded] if decoded.second is None else [decoded, decoded.second]
+def decisions_of(program: Program) -> NumberDecisions:
+    """What decides which special results of a program's instructions count."""
+    computing = [one for one in program.instructions if _computes(one.decoded)]
+    return NumberDecisions.of(program, computing)
+
+
+def _replaced(decoded: Decoded, index: int) -> bool:
+    """Whether an operand is the quotient that the last step of a division replaces where divisor
+    or dividend are special."""
+    return OpcodeFlag.DIVISION_END in decoded.opcode.flags and index == _first_source(decoded)
 
 
 def _computes(decoded: Decoded) -> bool:
@@ -275,4 +314,4 @@ def _everywhere(emitter: WaveEmitter, found: _Found) -> _Found:
     return _Found(broadcast(found.nan), broadcast(found.infinite))
 
 
-__all__ = ["NumberChecks"]
+__all__ = ["NumberChecks", "decisions_of"]
