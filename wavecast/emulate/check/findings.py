@@ -60,7 +60,8 @@ class Sources:
 @dataclass(frozen=True, slots=True)
 class LaunchFindings:
     """The records of one launch as reports. `known` is what addresses come from. Of several GPUs,
-    `checked` is the launch among all, and `others` finds the one with a number."""
+    `checked` is the launch among all, and `others` finds the one with a number. `numbers` says what
+    is wrong with values, "" where their kind does."""
 
     kernel: Kernel
     launch: Launch
@@ -69,6 +70,7 @@ class LaunchFindings:
     checked: CheckedLaunch | None = None
     others: Callable[[int], CheckedLaunch] | None = None
     memory: Callable[[int], str] | None = None
+    numbers: Callable[[CheckRecord], str] | None = None
 
     def reports(
         self, records: Sequence[CheckRecord], missing: Mapping[tuple[int, int, int], str]
@@ -93,6 +95,8 @@ class LaunchFindings:
             who = _who(across.launch, kind, record.author, across.first)
             who += f" of GPU {across.gpu} ({across.side.program.name})"
         message = _message(instruction, who, self.owners, self.known, replace(record, kind=kind))
+        if self.numbers is not None:
+            message = self.numbers(record) or message
         if record.kind in _OF_GLOBAL and self.memory is not None:
             message += self.memory(record.address)
         if record.kind is Kind.WORKGROUP_RACE and other is not None:

@@ -33,6 +33,7 @@ LAUNCH_BITS: Final = state.MODE + 11  # the number of the launch, where records 
 KNOWN_LAUNCHES: Final = state.MODE + 12  # a byte per launch, 1 where it ended before this one
 NUMBER_MASKS: Final = state.MODE + 13  # special results by wave: see number_decisions.py
 NUMBER_LISTS: Final = state.MODE + 14  # what stores and selections decide
+NUMBER_VALUES: Final = state.MODE + 15  # how many values are too large: see overflows.py
 CLOCKS: Final = state.MODE + 16  # what the waves of the workgroup have acquired: see clocks.py
 ORDER_EVENT: Final = state.MODE + 17  # functions of launch_clocks.py
 ORDER_QUERY: Final = state.MODE + 18

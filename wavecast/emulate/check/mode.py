@@ -32,8 +32,6 @@ from wavecast.emulate.check.launch_clocks import Clocks
 from wavecast.emulate.check.lds_records import READ_WORDS
 from wavecast.emulate.check.log import CheckRecord, Log
 from wavecast.emulate.check.memory import MemoryChecks
-from wavecast.emulate.check.number_decisions import NumberDecisions
-from wavecast.emulate.check.numbers import NumberChecks, decisions_of
 from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.pointer_tags import PointerTags
 from wavecast.emulate.check.provenance import Provenance, provenance
@@ -42,6 +40,7 @@ from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.check.scratch_shadow import ScratchChecks
+from wavecast.emulate.check.special_numbers import NumberMemory, SpecialNumbers
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.stored_formats import StoredFormats
 from wavecast.emulate.check.tensors import AddressInterval, tensors_of
@@ -100,7 +99,7 @@ class CheckMode:
         self.lane_sites = LaneSites()
         self.stored_formats = StoredFormats()
         self._format_uses: dict[str, list[FormatUse]] = {}
-        self._decisions: dict[str, NumberDecisions] = {}
+        self._special: dict[str, SpecialNumbers] = {}
 
     def key(self, target: str) -> str:
         del target
@@ -125,7 +124,9 @@ class CheckMode:
         )  # fmt: skip
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))
-        return Observers((*checks, NumberChecks(kernel.program)) if self.numbers else checks)
+        if self.numbers:
+            checks = (*checks, *SpecialNumbers.of(kernel.program).observers())
+        return Observers(checks)
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
         """The pointer arguments addresses come from."""
@@ -183,13 +184,13 @@ class CheckMode:
             known = self._provenance[code.digest] = provenance(kernel)
         return known
 
-    def decisions(self, kernel: Kernel, code: CodeObject) -> NumberDecisions | None:
-        """What decides which special numbers count; None where they are not looked for."""
+    def special_numbers(self, kernel: Kernel, code: CodeObject) -> SpecialNumbers | None:
+        """What is looked at in the program; None where numbers are not checked."""
         if not self.numbers:
             return None
-        known = self._decisions.get(code.digest)
+        known = self._special.get(code.digest)
         if known is None:
-            known = self._decisions[code.digest] = decisions_of(kernel.program)
+            known = self._special[code.digest] = SpecialNumbers.of(kernel.program)
         return known
 
     def watch(
@@ -261,9 +262,8 @@ class CheckWatch:
             self.quantum = ORDERED_QUANTUM
         self.owners = Owners(self.tensors, ranges)
         self.tag_words = followed.total
-        self.decisions = mode.decisions(kernel, launch.code)
-        if self.decisions is not None:
-            self.lists = self.decisions.table()
+        special = mode.special_numbers(kernel, launch.code)
+        self.numbers = None if special is None else NumberMemory(special, kernel.program)
 
     def _begin(self, gpus: GpuOrder) -> CheckedLaunch:
         """This launch among those of all GPUs."""
@@ -326,8 +326,8 @@ class CheckWatch:
         context[log.TAGS], context[log.OWNERS] = tags.ctypes.data, self.owners.table.ctypes.data
         scratch = hostmemory.zeros(self.scratch_bytes + 1, np.uint8)
         context[log.SCRATCH] = scratch.ctypes.data
-        if self.decisions is not None:
-            self._kept.append(self.decisions.attach(context, self.lists))
+        if self.numbers is not None:
+            self._kept.append(self.numbers.attach(context))
         self._kept += [progress, undefined, exits, writes, reads, tags, scratch]
 
     def close(self, *, failed: bool) -> None:
@@ -340,11 +340,16 @@ class CheckWatch:
         entries = self._in_bounds(self.log.read())
         upper = [e for e in entries if e.kind is Kind.ASSUMES_32_LANES]
         entries = [e for e in entries if e not in upper and not self._of_compiler(e)]
+        if self.numbers is not None:
+            entries = self.numbers.united(entries)
         missing = self._missing(entries)
         known = Sources(self.known, self.arrays)
         gpus = self.mode.gpus
         several = (gpus.launch, gpus.memory.named) if gpus is not None else (None, None)
-        context = LaunchFindings(kernel, self.launch, self.owners, known, self.checked, *several)
+        numbers = self.numbers.message if self.numbers is not None else None
+        context = LaunchFindings(
+            kernel, self.launch, self.owners, known, self.checked, *several, numbers
+        )
         found = context.reports(entries, missing)
         found += self.mode.static(kernel, self.launch.code)
         found += self.mode.lane_sites.reports(kernel, self.launch, upper)

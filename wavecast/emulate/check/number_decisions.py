@@ -1,7 +1,8 @@
 """NaNs and infinities that count only where they are stored or selected.
 
-Every instruction whose results a later one decides (`number_uses.py`) has two masks of lanes in the
-memory of its wave: with a new NaN, and with a new infinity. Selections and stores look at the masks
+Every instruction whose results a later one decides (`number_uses.py`) has masks of lanes in the
+memory of its wave: with a new NaN, with a new infinity, and with what is too large for an 8-bit
+float (`overflows.py`). Selections and stores look at the masks
 of those they decide: lanes that they leave out are forgotten, the others reported.
 
 Memory of a host thread, per wave: a word that is not 0 once any mask was set, then the masks.
@@ -30,12 +31,11 @@ from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
-from wavecast.isa.program import Program
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.access import AccessTarget
 
-SPECIAL: Final = (Kind.NOT_A_NUMBER, Kind.INFINITY)
+SPECIAL: Final = (Kind.NOT_A_NUMBER, Kind.INFINITY, Kind.FP8_OVERFLOW)
 _DECIDES, _KEEPS_LEFT_OUT, _KEEPS, _INVERTED = 1, 2, 4, 8
 """Bits of a word of a list: report; keep lanes that are left out, for another store; keep lanes
 that are reported, which a loop carries on; a selection takes the lanes whose bit is 0."""
@@ -54,9 +54,8 @@ class NumberDecisions:
     instructions: int
 
     @classmethod
-    def of(cls, program: Program, computing: Sequence[Instruction]) -> NumberDecisions:
+    def of(cls, uses: NumberUses, computing: Sequence[Instruction]) -> NumberDecisions:
         """Those of the instructions of a program that compute numbers."""
-        uses = NumberUses(program)
         fates = {one.index: fate for one in computing if (fate := uses.fate(one)) is not None}
         later = [index for index, fate in fates.items() if fate != FATE_NONE]
         slots = {index: number for number, index in enumerate(later)}
@@ -71,12 +70,12 @@ class NumberDecisions:
             several = _KEEPS_LEFT_OUT if len(fate.stores) > 1 else 0
             for store in fate.stores:
                 lists.setdefault(store, []).append(word | several | _DECIDES)
-        return cls(fates, slots, lists, len(program.instructions))
+        return cls(fates, slots, lists, len(uses.program.instructions))
 
     @property
     def words(self) -> int:
         """64-bit words of a wave."""
-        return 1 + 2 * len(self.slots)
+        return 1 + len(SPECIAL) * len(self.slots)
 
     def table(self) -> np.ndarray:
         """The memory of a launch."""
@@ -113,7 +112,7 @@ class DecisionCode:
     def note(self, emitter: WaveEmitter, instruction: int, kind: Kind, lanes: Any) -> None:
         """Lanes of an instruction's result are special. Active lanes have only the new ones."""
         builder = emitter.builder
-        word = 1 + 2 * self.decisions.slots[instruction] + SPECIAL.index(kind)
+        word = 1 + len(SPECIAL) * self.decisions.slots[instruction] + SPECIAL.index(kind)
         slot = element(builder, self._base, word, I64)
         old, new = load(builder, slot, I64, 8), _wide(builder, lanes)
         either = builder.icmp_unsigned("!=", builder.or_(old, new), I64(0))
@@ -216,7 +215,7 @@ def _build(function: ir.Function) -> None:
     number.add_incoming(I64(1), entry)
     word = load(builder, element(builder, table, builder.add(start, number), I64), I64, 8)
     slot = builder.and_(builder.lshr(word, I64(_SLOT)), I64((1 << _CREATOR - _SLOT) - 1))
-    first = builder.add(builder.shl(slot, I64(1)), I64(1))
+    first = builder.add(builder.mul(slot, I64(len(SPECIAL))), I64(1))
     for index, special in enumerate(SPECIAL):
         at = element(builder, masks, builder.add(first, I64(index)), I64)
         _judge(builder, context, at, word, chosen, active, special)
@@ -249,6 +248,14 @@ def _judge(
             site = builder.add(builder.mul(creator, I64(KINDS)), I64(int(kind)))
             arguments = [context, site, hit, I64(0), I64(0), I64(0)]
             builder.call(log_function(builder.module), arguments)
+            count_values(builder, context, creator, hit)
 
 
-__all__ = ["SPECIAL", "DecisionCode", "NumberDecisions"]
+def count_values(builder: ir.IRBuilder, context: Any, instruction: Any, lanes: Any) -> None:
+    """Add lanes to the number of an instruction's values."""
+    values = context_word(builder, context, log.NUMBER_VALUES, PTR)
+    slot = element(builder, values, builder.shl(instruction, I64(1)), I64)
+    builder.atomic_rmw("add", slot, builder.ctpop(_wide(builder, lanes)), "monotonic")
+
+
+__all__ = ["SPECIAL", "DecisionCode", "NumberDecisions", "count_values"]

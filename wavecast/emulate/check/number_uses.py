@@ -77,11 +77,13 @@ class NumberUses:
 
     def fate(self, instruction: Instruction) -> Fate | None:
         """None where the results count at once."""
-        written = instruction.decoded.writes & ~VECTORS
-        if written or instruction.opcode.matrix is not None:
+        written = instruction.decoded.writes
+        if instruction.opcode.matrix is not None or written & EXEC:
+            return None
+        if written & ~VECTORS and not _compares(instruction.decoded):
             return None
         start = instruction.index, -1
-        found = self._slice(start, instruction.decoded.writes & VECTORS)
+        found = self._slice(start, written)
         if found is None:
             return None
         if not found.stores and not found.others:
@@ -130,7 +132,7 @@ class NumberUses:
             for other in definitions
         )
 
-    def _constant(self, index: int, operand: Operand) -> int | None:
+    def constant(self, index: int, operand: Operand) -> int | None:
         """The value of an operand, where moves of one constant give it."""
         if operand.value is not None or operand.bits.bit_count() != 1:
             return operand.value
@@ -165,7 +167,7 @@ class NumberUses:
         if _stores(decoded, bits):
             found.stores.add(target)
             return 0
-        if _compares(decoded) and not decoded.writes & EXEC:
+        if (_compares(decoded) or _combines_masks(decoded)) and not decoded.writes & EXEC:
             return decoded.writes
         step = OpcodeFlag.DIVISION in flags
         if not step and not _passes(decoded):
@@ -176,7 +178,7 @@ class NumberUses:
             sides = found.sides.setdefault(target, set())
             sides |= {side for side, one in ((False, first), (True, second)) if one.bits & bits}
             if bits & ~VECTORS or any(
-                _is_nan(self._constant(target[0], one)) for one in (first, second)
+                _is_nan(self.constant(target[0], one)) for one in (first, second)
             ):
                 sides |= {False, True}  # conversions select a NaN for a NaN
         return decoded.writes & VECTORS
@@ -190,7 +192,7 @@ class NumberUses:
         first, second = decoded.operands[-2:]
         if first.bits and first.bits == second.bits:  # a NaN is not equal to itself
             return True
-        return any(self._constant(index, one) in _INFINITIES for one in (first, second))
+        return any(self.constant(index, one) in _INFINITIES for one in (first, second))
 
     def _decided(self, found: _Slice, start: tuple[int, int]) -> Fate | None:
         groups = self._groups(found)
@@ -280,6 +282,10 @@ def _compares(decoded: Decoded) -> bool:
         role.kind is OperandKind.LANE_MASK and role.access is OperandAccess.WRITE
         for role in decoded.roles
     )
+
+
+def _combines_masks(decoded: Decoded) -> bool:
+    return decoded.opcode.form in ("SOP1", "SOP2") and decoded.opcode.control is Control.NONE
 
 
 def _is_nan(value: int | None) -> bool:

@@ -9,8 +9,7 @@ Results that are stored or selected only in some lanes count in those (`number_d
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -19,38 +18,23 @@ from llvmlite import ir
 
 from wavecast.emulate.check import log
 from wavecast.emulate.check.exchange import permuted_bits
-from wavecast.emulate.check.number_decisions import DecisionCode, NumberDecisions
+from wavecast.emulate.check.number_decisions import DecisionCode
+from wavecast.emulate.check.number_operands import FORMATS, NumberElement, elements_of, first_source
 from wavecast.emulate.check.number_uses import FATE_NONE, parts
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.lower.access import MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
-from wavecast.emulate.lower.packed import entries, writes_high_half
 from wavecast.emulate.lower.values import I32, constant
-from wavecast.emulate.lower.vector import mixed_role
-from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Control, OpcodeFlag, OperandAccess, OperandRole
-from wavecast.isa.program import Program
-from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.access import AccessTarget
 
-_FORMATS = {"f16": F16, "bf16": BF16, "f32": F32, "xf32": F32, "f64": F64}
-_TYPE = re.compile(r"(x?[a-z]+\d+)(?:x(\d+))?")
 _SMALL = ("fp8", "bf8", "fp6", "bf6", "fp4")
 _VECTORS = (OperandClass.VGPR, OperandClass.AGPR)
-
-
-@dataclass(frozen=True, slots=True)
-class _Element:
-    """A number in an operand: its format, the register it starts in and, for 16 bits, its half."""
-
-    fmt: FloatFormat
-    register: int
-    upper: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +48,8 @@ class _Found:
 class NumberChecks(Observer):
     """Emits the looks at operands and results."""
 
-    def __init__(self, program: Program) -> None:
-        self.decisions = decisions_of(program)
-        self.code = DecisionCode(self.decisions)
+    def __init__(self, code: DecisionCode) -> None:
+        self.code, self.decisions = code, code.decisions
         self._before: tuple[_Found, Any] | None = None
 
     def enter(self, emitter: WaveEmitter) -> None:
@@ -131,7 +114,7 @@ class NumberChecks(Observer):
 
     def _looked_at(self, instruction: Instruction) -> bool:
         fate = self.decisions.fates.get(instruction.index)
-        return fate != FATE_NONE and _computes(instruction.decoded)
+        return fate != FATE_NONE and computes(instruction.decoded)
 
     def _operand(
         self, emitter: WaveEmitter, decoded: Decoded, index: int, *, written: bool
@@ -139,7 +122,7 @@ class NumberChecks(Observer):
         """The special numbers of one operand."""
         operand, role = decoded.operands[index], decoded.roles[index]
         found = []
-        for element in _elements(decoded, index, written=written):
+        for element in elements_of(decoded, index, written=written):
             if operand.kind in _VECTORS:
                 found.append(_lanes(emitter, operand, element))
             else:
@@ -149,7 +132,7 @@ class NumberChecks(Observer):
             return result
         if decoded.opcode.matrix is not None and index in (1, 2):
             return _everywhere(emitter, result)
-        if "dpp" in decoded.encoding and index == _first_source(decoded):
+        if "dpp" in decoded.encoding and index == first_source(decoded):
             return _Found(
                 permuted_bits(emitter, decoded, result.nan),
                 permuted_bits(emitter, decoded, result.infinite),
@@ -157,19 +140,13 @@ class NumberChecks(Observer):
         return result
 
 
-def decisions_of(program: Program) -> NumberDecisions:
-    """What decides which special results of a program's instructions count."""
-    computing = [one for one in program.instructions if _computes(one.decoded)]
-    return NumberDecisions.of(program, computing)
-
-
 def _replaced(decoded: Decoded, index: int) -> bool:
     """Whether an operand is the quotient that the last step of a division replaces where divisor
     or dividend are special."""
-    return OpcodeFlag.DIVISION_END in decoded.opcode.flags and index == _first_source(decoded)
+    return OpcodeFlag.DIVISION_END in decoded.opcode.flags and index == first_source(decoded)
 
 
-def _computes(decoded: Decoded) -> bool:
+def computes(decoded: Decoded) -> bool:
     """Whether an instruction has a floating-point result of 16 bits or more, made from operands
     whose special numbers are known."""
     opcode = decoded.opcode
@@ -181,58 +158,16 @@ def _computes(decoded: Decoded) -> bool:
     sources = [name for access, name in types if access is not OperandAccess.WRITE]
     results = [name for access, name in types if access is not OperandAccess.READ]
     matrix = opcode.matrix
-    if matrix is not None and not {matrix.a_type, matrix.b_type} <= _FORMATS.keys():
+    if matrix is not None and not {matrix.a_type, matrix.b_type} <= FORMATS.keys():
         return False
     if any(name in _SMALL for name in sources):
         return False
-    return any(name in _FORMATS for name in results) or (
-        decoded.second is not None and _computes(decoded.second)
+    return any(name in FORMATS for name in results) or (
+        decoded.second is not None and computes(decoded.second)
     )
 
 
-def _first_source(decoded: Decoded) -> int:
-    return next(i for i, role in enumerate(decoded.roles) if role.access is OperandAccess.READ)
-
-
-def _elements(decoded: Decoded, index: int, *, written: bool) -> Iterator[_Element]:
-    """The numbers in an operand."""
-    operand, role = decoded.operands[index], decoded.roles[index]
-    source = index - _first_source(decoded) if role.access is OperandAccess.READ else -1
-    if source >= 0:
-        role = mixed_role(decoded, role, source)
-    match = _TYPE.fullmatch(role.type)
-    name, count = (match[1], match[2]) if match else ("", "")
-    fmt = _FORMATS.get(name)
-    if fmt is None or operand.kind is OperandClass.EXPRESSION:
-        return
-    number = int(count or 1)
-    if fmt.bits == 16 and number == 1:
-        yield _Element(fmt, 0, _upper(decoded, operand, source, written=written))
-    elif fmt.bits == 16:
-        for item in range(number):
-            yield _Element(fmt, item // 2, bool(item & 1))
-    else:
-        for item in range(number):
-            yield _Element(fmt, item * (fmt.bits // 32))
-
-
-def _upper(decoded: Decoded, operand: Operand, source: int, *, written: bool) -> bool:
-    """Whether a 16-bit number lies in the upper half of its register."""
-    if operand.half:
-        return operand.half == "h"
-    meaning = semantics.of(decoded.opcode)
-    if written:
-        if decoded.modifiers.get("dst_sel") == "WORD_1":
-            return True
-        return meaning is not None and writes_high_half(meaning, decoded)
-    select = decoded.modifiers.get(f"src{source}_sel")
-    if select is not None:
-        return select == "WORD_1"
-    picks = entries(decoded, "op_sel")
-    return 0 <= source < len(picks) and bool(picks[source])
-
-
-def _lanes(emitter: WaveEmitter, operand: Operand, element: _Element) -> _Found:
+def _lanes(emitter: WaveEmitter, operand: Operand, element: NumberElement) -> _Found:
     """The special numbers in the lanes of a vector register."""
     builder, lanes = emitter.builder, emitter.layout.lanes
     kind = ir.VectorType(I32, lanes)
@@ -248,7 +183,7 @@ def _lanes(emitter: WaveEmitter, operand: Operand, element: _Element) -> _Found:
 
 
 def _uniform(
-    emitter: WaveEmitter, operand: Operand, role: OperandRole, element: _Element
+    emitter: WaveEmitter, operand: Operand, role: OperandRole, element: NumberElement
 ) -> _Found:
     """The special number in a scalar register or a constant, for every lane or none."""
     builder = emitter.builder
@@ -270,7 +205,9 @@ def _uniform(
     return _Found(builder.sext(found.nan, nothing.type), builder.sext(found.infinite, nothing.type))
 
 
-def _compared(emitter: WaveEmitter, low: Any, high: Any, element: _Element, lanes: int) -> _Found:
+def _compared(
+    emitter: WaveEmitter, low: Any, high: Any, element: NumberElement, lanes: int
+) -> _Found:
     """Patterns beyond that of infinity, and equal to it, without their signs."""
     builder, fmt = emitter.builder, element.fmt
 
@@ -314,4 +251,4 @@ def _everywhere(emitter: WaveEmitter, found: _Found) -> _Found:
     return _Found(broadcast(found.nan), broadcast(found.infinite))
 
 
-__all__ = ["NumberChecks", "decisions_of"]
+__all__ = ["NumberChecks", "computes"]

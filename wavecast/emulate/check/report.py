@@ -42,6 +42,7 @@ class Kind(IntEnum):
     GPU_RACE = 29
     LAUNCH_RACE = 30
     ASSUMES_32_LANES = 31
+    FP8_OVERFLOW = 32
 
     @property
     def rule(self) -> str:
@@ -54,7 +55,7 @@ KINDS = 32
 
 Severity = Literal["error", "warning", "note"]
 
-WARNINGS = frozenset({Kind.NOT_A_NUMBER, Kind.INFINITY})
+WARNINGS = frozenset({Kind.NOT_A_NUMBER, Kind.INFINITY, Kind.FP8_OVERFLOW})
 NOTES = frozenset({Kind.REPLICATED_READ, Kind.SAME_VALUE})
 """Kinds that may be meant: they are reported and do not fail a run."""
 
@@ -94,6 +95,7 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.ORDER_DEPENDENT: "the result depends on the order in which workgroups or waves run",
     Kind.NOT_A_NUMBER: "the first NaN that was computed from numbers",
     Kind.INFINITY: "the first infinity that was computed from finite numbers",
+    Kind.FP8_OVERFLOW: "numbers are converted to an 8-bit float that has no number so large",
     Kind.REPLICATED_READ: "a wave loads what another wave, which loaded the same by the same "
     "instruction, has since overwritten: harmless where the second copy is not used (Triton "
     "replicates loads over waves when a tile is smaller than the workgroup)",
