@@ -36,13 +36,17 @@ _INCLUDED = re.compile(r"^ *(?:In file included )?from (?P<where>[^\n]+:\d+):$",
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
 _ASSEMBLER = re.compile(r"\basm\b|invalid (?:instruction|operand)|unrecognized instruction")
 _PTX = "inline PTX is for NVIDIA GPUs: guard it with #ifndef __HIP_DEVICE_COMPILE__"
-_INLINE = re.compile(r"^\s*;;?#ASMSTART\n(?!\s*;;?#ASMEND)(?P<text>[^\n]+)$", re.M)
+_INLINE = re.compile(
+    r"^\s*;;?#ASMSTART\n(?!\s*;;?#ASMEND|[^\n]*; wavecast$)(?P<text>[^\n]+)$", re.M
+)
 _LOCATION = re.compile(r"^\s*\.loc\s+\d+ (\d+) ", re.M)
 _SEVERAL_PROCESSES = ("mpi.h", "mpi/", "rccl", "nccl", "nvshmem", "rocshmem")
 """Beginnings of headers of programs that run as several processes."""
 _ROCM_LIBRARIES = ("hip", "roc", "ck/", "ck_tile/", "thrust", "miopen", "migraphx")
 _CUDA_LIBRARIES = ("cub/", "cute/", "cutlass/", "curand", "cublas", "cufft", "cusparse", "cusolver")
 _OURS_TO_SET = ("-o", "-S", "-c", "-E", "--offload-arch", "--cuda-host-only")
+_CHECKED = (*private_arrays.OPTIONS, "-DWAVECAST_CHECKED")
+"""What checked code is compiled with: private arrays in scratch, and marks (`checked.h`)."""
 _COMMON = ("-x", "hip", "--cuda-device-only", "-S", "-gline-tables-only", "-fuse-cuid=none")
 """Without an id of the compilation unit, which clang makes from its command line with the path of
 a temporary folder in it: the same source gives the same code."""
@@ -65,10 +69,11 @@ def compile_file(
     """Compile the device code of a HIP or CUDA file for one AMD target.
 
     `flags` go to the compiler (`-D`, `-I`, `-std=`, `-O2`, `-mwavefrontsize64` …); the default is
-    `-O3 -std=c++17`. `checked` code keeps private arrays in scratch (`private_arrays.OPTIONS`), and
-    has its stack frames as the stage `frame`. Code of a `program` can print and allocate. Raises
-    CompileError with the line of the first error and the whole log, NoKernel when the file has
-    none, MissingTool where there is no compiler.
+    `-O3 -std=c++17`. `checked` code keeps private arrays in scratch (`private_arrays.OPTIONS`),
+    marks what headers limit (`include/wavecast/checked.h`), and has its stack frames as the stage
+    `frame`. Code of a `program` can print and allocate. Raises CompileError with the line of the
+    first error and the whole log, NoKernel when the file has none, MissingTool where there is no
+    compiler.
     """
     source = Path(path)
     text = files.read(source).decode("utf-8", "replace")
@@ -184,7 +189,7 @@ def _compile(
     folder_key = "" if named else str(source.absolute())
     library = device_library.content_digest(tools.library) if tools.library else ""
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest(), library)
-    options = private_arrays.OPTIONS if checked else ()
+    options = _CHECKED if checked else ()
     entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text, options)
     stages = dependencies.cached(cache, entry)
     if stages is None:
@@ -250,7 +255,7 @@ def _run(
     """(stages, digest of every file that was read) of one compilation."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         options = (f"-print-after={lds_arrays.PASS}",)
-        more = private_arrays.OPTIONS if checked else ()
+        more = _CHECKED if checked else ()
         done, output = _compiled(tools, target, flags, source, Path(folder), options, more)
         listed = output.with_suffix(".d")
         assembly = output.read_text(encoding="utf-8")

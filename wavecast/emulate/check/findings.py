@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from wavecast.compile.array_accesses import UNLIMITED
 from wavecast.compile.codeobject import Launch
+from wavecast.emulate.check import beyond_wave
 from wavecast.emulate.check.gpu_order import CheckedLaunch
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.owners import Owners
@@ -192,6 +193,8 @@ def _message(
         return f"uses {register}, which nothing has written in these lanes"
     if kind is Kind.UNINITIALISED_PRIVATE:
         return "uses what was loaded from private memory that nothing has written in these lanes"
+    if kind is Kind.BEYOND_WAVE:
+        return beyond_wave.message(instruction, record.detail)
     if kind in _SENTENCES:
         return _SENTENCES[kind]
     if kind is Kind.NOT_A_NUMBER:

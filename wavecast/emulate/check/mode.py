@@ -15,6 +15,7 @@ from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.alignment import AlignmentChecks
 from wavecast.emulate.check.atomicity import ATOMIC, Atomicity, ProgramAtomicity, accesses
+from wavecast.emulate.check.beyond_wave import BeyondWaveChecks
 from wavecast.emulate.check.bounds import AccessBounds, arrays_of, sources, volatile
 from wavecast.emulate.check.clock_events import ClockLaunch
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
@@ -119,7 +120,7 @@ class CheckMode:
         followed = provenance(kernel)
         checks: tuple[Observer, ...] = (
             counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
-            ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
+            ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(), BeyondWaveChecks(),
             AlignmentChecks(), ScratchChecks(kernel), UpperLaneChecks(kernel),
         )  # fmt: skip
         if followed.accesses:
@@ -293,7 +294,7 @@ class CheckWatch:
             return False
         if entry.kind is Kind.UNINITIALISED_REGISTER:
             return self.native.kernel.program.instructions[entry.instruction].location is None
-        return entry.kind is Kind.INACTIVE_LANE
+        return entry.kind in (Kind.INACTIVE_LANE, Kind.BEYOND_WAVE)
 
     def _observed(self) -> set[int]:
         """The numbers of the ranges whose releases another workgroup may observe."""

@@ -23,6 +23,7 @@ class Kind(IntEnum):
     MISSING_WAIT = 9
     HAZARD = 10
     OUT_OF_BOUNDS = 11
+    BEYOND_WAVE = 12
     NOT_A_NUMBER = 13
     INFINITY = 14
     OUT_OF_LDS = 15
@@ -89,6 +90,7 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.INTEGER_DIVISION_BY_ZERO: "an integer is divided by zero: the result is undefined",
     Kind.INACTIVE_LANE: "a lane reads a register of a lane that is not active: the hardware gives "
     "0, the programming models leave it undefined",
+    Kind.BEYOND_WAVE: "a lane, a distance or a width that the program states is beyond the wave",
     Kind.FP8_FORMAT: "an instruction takes the bytes of a tensor for another 8-bit float format",
     Kind.MASKED_ELEMENT: "elements that a load masks off are used, and the load has no other for "
     "them: Triton leaves them undefined",

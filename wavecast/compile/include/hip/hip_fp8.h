@@ -6,6 +6,7 @@
 
 #include <hip/hip_bf16.h>
 #include <hip/hip_fp16.h>
+#include <wavecast/checked.h>
 
 #define __WC_FN static __device__ __wc_inline
 
@@ -55,6 +56,7 @@ template <int M, bool FNUZ> struct __wc_fp8 {
     __device__ __wc_inline operator float() const { return to_float(__x); }
 
     static __device__ __wc_inline unsigned char from_float(float x) {
+        __wc_mark<0x57430100 + (M == 2) + 2 * FNUZ>(x);
 #if defined(__WC_FP8_FNUZ) || defined(__WC_FP8_OCP)
         if constexpr (FNUZ == native_fnuz) {
             constexpr float top = M == 3 ? (FNUZ ? 240.0f : 448.0f) : 57344.0f;

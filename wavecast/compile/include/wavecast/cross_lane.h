@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hip/hip_runtime_api.h>
+#include <wavecast/checked.h>
 #include <wavecast/index.h>
 
 #define __WC_FN static __device__ __wc_inline
@@ -37,18 +38,26 @@ template <typename T> __WC_FN T __wc_from_lane(T value, int lane) {
 }
 template <typename T> __WC_FN T __shfl(T value, int source, int width = warpSize) {
     int self = __lane_id();
+    __wc_mark_lane(source, self);
+    __wc_mark_beyond<0x57430203>(width, warpSize);
     return __wc_from_lane(value, (source & (width - 1)) + (self & ~(width - 1)));
 }
 template <typename T> __WC_FN T __shfl_up(T value, unsigned delta, int width = warpSize) {
     int self = __lane_id(), lane = self - (int)delta;
+    __wc_mark_beyond<0x57430201>(delta, warpSize - 1);
+    __wc_mark_beyond<0x57430203>(width, warpSize);
     return __wc_from_lane(value, lane < (self & ~(width - 1)) ? self : lane);
 }
 template <typename T> __WC_FN T __shfl_down(T value, unsigned delta, int width = warpSize) {
     int self = __lane_id(), lane = self + (int)delta;
+    __wc_mark_beyond<0x57430201>(delta, warpSize - 1);
+    __wc_mark_beyond<0x57430203>(width, warpSize);
     return __wc_from_lane(value, (self & (width - 1)) + (int)delta >= width ? self : lane);
 }
 template <typename T> __WC_FN T __shfl_xor(T value, int mask, int width = warpSize) {
     int self = __lane_id(), lane = self ^ mask;
+    __wc_mark_beyond<0x57430202>(mask, warpSize - 1);
+    __wc_mark_beyond<0x57430203>(width, warpSize);
     return __wc_from_lane(value, lane >= ((self + width) & ~(width - 1)) ? self : lane);
 }
 // The masked forms: every named lane must be active, so the mask needs no code.
