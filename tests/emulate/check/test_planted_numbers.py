@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
-from tests.targets import thorough_beyond
+from tests.targets import swept, thorough_beyond
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.check.report import Report
 
@@ -100,3 +100,29 @@ def test_the_first_special_number_is_reported(
 @pytest.mark.parametrize(("target", "name", "a", "b"), cases(RIGHT))
 def test_numbers_that_are_right_or_left_out(target: str, name: str, a: float, b: float) -> None:
     assert found(target, name, a, b) == []
+
+
+FP8 = Path(__file__).with_name("planted_fp8.hip")
+
+
+@cache
+def conversions(target: str) -> tuple[Any, Reports]:
+    reports = Reports(numbers=True)
+    return wavecast.load(FP8, arch=target, check=reports, threads=1), reports
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize("target", swept(TARGETS))
+def test_numbers_that_headers_limit_before_they_convert_them(target: str) -> None:
+    kernels, reports = conversions(target)
+    x = np.ones(64, np.float32)
+    x[3], x[5] = 1000, -1000
+    lines = FP8.read_text().splitlines()
+    for name in kernels:
+        kernels[name](1, 64, x, np.zeros(64, np.uint8))
+        named = [r for r in reports.take() if r.location is not None]
+        assert len(named) == name.endswith("_wrong"), name
+        for report in named:
+            assert report.location is not None
+            assert "// PLANTED" in lines[report.location.outermost.line - 1]
+            assert report.message.startswith("converts 2 values beyond")

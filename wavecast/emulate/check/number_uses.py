@@ -32,7 +32,7 @@ _MOST_NODES = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class LaneSelection:
     """A selection by a lane mask (its registers). `side` is whether the followed value is the one
     for lanes whose bit is set."""
 
@@ -47,8 +47,8 @@ class Fate:
     `last` is the selection that decides (None: the `stores` do). Those of loops (`carried`) stay
     in registers after a decision."""
 
-    selections: tuple[Selection, ...] = ()
-    last: Selection | None = None
+    selections: tuple[LaneSelection, ...] = ()
+    last: LaneSelection | None = None
     stores: frozenset[int] = frozenset()
     carried: bool = False
 
@@ -223,10 +223,10 @@ class NumberUses:
             groups.setdefault((mask, values, *sides), set()).add(node)
         return groups
 
-    def _selection(self, found: _Slice, nodes: set[tuple[int, int]]) -> Selection:
+    def _selection(self, found: _Slice, nodes: set[tuple[int, int]]) -> LaneSelection:
         first = min(nodes)
         (side,) = found.sides[first]
-        return Selection(
+        return LaneSelection(
             first[0], selection_mask(parts(self.program.instructions[first[0]])[first[1]]), side
         )
 
@@ -360,7 +360,7 @@ __all__ = [
     "FATE_NONE",
     "Fate",
     "NumberUses",
-    "Selection",
+    "LaneSelection",
     "parts",
     "selected_operands",
     "selection_mask",

@@ -1,0 +1,83 @@
+// Lanes that waves of 32 do not have, each with the kernel that asks for the size of the wave.
+#include <hip/hip_runtime.h>
+
+#define KERNEL extern "C" __global__ void
+#define ARGUMENTS (const float *x, float *out, int n)
+#define BITS(value) __builtin_bit_cast(int, value)
+
+KERNEL broadcast_wrong ARGUMENTS {
+    out[threadIdx.x] = __shfl(x[threadIdx.x], 40); // PLANTED
+}
+KERNEL broadcast_right ARGUMENTS {
+    out[threadIdx.x] = __shfl(x[threadIdx.x], warpSize - 1);
+}
+KERNEL down_wrong ARGUMENTS {
+    float value = x[threadIdx.x];
+    for (int d = 32; d > 0; d >>= 1)
+        value += __shfl_down(value, d); // PLANTED
+    out[threadIdx.x] = value;
+}
+KERNEL down_right ARGUMENTS {
+    float value = x[threadIdx.x];
+    for (int d = warpSize / 2; d > 0; d >>= 1)
+        value += __shfl_down(value, d);
+    out[threadIdx.x] = value;
+}
+KERNEL scan_wrong ARGUMENTS {
+    float value = x[threadIdx.x];
+    for (int d = 1; d < 64; d <<= 1) {
+        float below = __shfl_up(value, d); // PLANTED
+        if (threadIdx.x % 64 >= d) value += below;
+    }
+    out[threadIdx.x] = value;
+}
+KERNEL scan_right ARGUMENTS {
+    float value = x[threadIdx.x];
+    for (int d = 1; d < warpSize; d <<= 1) {
+        float below = __shfl_up(value, d);
+        if (threadIdx.x % warpSize >= d) value += below;
+    }
+    out[threadIdx.x] = value;
+}
+KERNEL computed_wrong ARGUMENTS {
+    float value = x[threadIdx.x];
+    for (int d = n * 8; d > 0; d >>= 1)
+        value += __shfl_xor(value, d); // PLANTED
+    out[threadIdx.x] = value;
+}
+KERNEL computed_right ARGUMENTS {
+    float value = x[threadIdx.x];
+    for (int d = n * 2; d > 0; d >>= 1)
+        value += __shfl_xor(value, d);
+    out[threadIdx.x] = value;
+}
+KERNEL width_wrong ARGUMENTS {
+    out[threadIdx.x] = __shfl(x[threadIdx.x], 3, 64); // PLANTED
+}
+KERNEL width_right ARGUMENTS {
+    out[threadIdx.x] = __shfl(x[threadIdx.x], 3, 16) + __shfl(x[threadIdx.x], 20, 16);
+}
+KERNEL halves_wrong ARGUMENTS {
+    int lane = threadIdx.x % 64;
+    out[threadIdx.x] = __shfl(x[threadIdx.x], lane ^ 32); // PLANTED
+}
+KERNEL around_right ARGUMENTS {
+    float value = x[threadIdx.x];
+    out[threadIdx.x] = __shfl(value, threadIdx.x + 1) + __shfl(value, (int)threadIdx.x - 1);
+}
+KERNEL fetched_wrong ARGUMENTS {
+    int lane = threadIdx.x % 64, value = BITS(x[threadIdx.x]);
+    out[threadIdx.x] = __builtin_amdgcn_ds_bpermute((63 - lane) * 4, value); // PLANTED
+}
+KERNEL fetched_right ARGUMENTS {
+    int lane = threadIdx.x, value = BITS(x[threadIdx.x]);
+    out[threadIdx.x] = __builtin_amdgcn_ds_bpermute((lane + 1) * 4, value);
+}
+KERNEL read_wrong ARGUMENTS {
+    int value = BITS(x[threadIdx.x]);
+    out[threadIdx.x] = __builtin_amdgcn_readlane(value, n * 5); // PLANTED
+}
+KERNEL read_right ARGUMENTS {
+    int value = BITS(x[threadIdx.x]);
+    out[threadIdx.x] = __builtin_amdgcn_readlane(value, n);
+}
