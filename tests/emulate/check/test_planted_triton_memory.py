@@ -82,6 +82,12 @@ def scattered(index, out, N: tl.constexpr):
 
 
 @triton.jit
+def updated(index_ptr, x_ptr, N: tl.constexpr):
+    at = x_ptr + tl.load(index_ptr + tl.arange(0, N))
+    tl.store(at, tl.load(at) + 1)  # PLANTED
+
+
+@triton.jit
 def divided(x, by, out, N: tl.constexpr):
     offs = tl.arange(0, N)
     tl.store(out + offs, tl.load(x + offs) // tl.load(by + offs))  # PLANTED
@@ -206,6 +212,11 @@ def of_scatter(right: bool) -> None:
     scattered[(1,)](index if right else index // 2, ones(256, INT), 256)
 
 
+def of_update(right: bool) -> None:
+    index = torch.arange(256, dtype=INT, device="cuda")
+    updated[(1,)](index if right else index % 128 // 2, ones(256, INT), 256)
+
+
 def of_division(right: bool) -> None:
     by = torch.arange(128, dtype=INT, device="cuda") + int(right)
     divided[(1,)](ones(128, INT), by, ones(128, INT), 128)
@@ -233,10 +244,11 @@ CASES: dict[str, tuple[Any, Callable[[bool], None], Kind]] = {
     "atomic": (counted, of_atomic, Kind.UNINITIALISED_GLOBAL),
     "masked": (summed, of_masked, Kind.MASKED_ELEMENT),
     "scatter": (scattered, of_scatter, Kind.LANE_RACE),
+    "update": (updated, of_update, Kind.LOST_UPDATE),
     "division": (divided, of_division, Kind.INTEGER_DIVISION_BY_ZERO),
     "remainder": (remainder, of_remainder, Kind.INTEGER_DIVISION_BY_ZERO),
 }
-QUICK = ("view", "negative", "one_half", "stored_bytes", "scatter", "remainder")
+QUICK = ("view", "negative", "one_half", "stored_bytes", "scatter", "update", "remainder")
 SWEPT = thorough_beyond(
     [("gfx942", name) for name in QUICK], [(target, name) for target in TARGETS for name in CASES]
 )

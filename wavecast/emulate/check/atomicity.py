@@ -58,12 +58,20 @@ class ProgramAtomicity:
 
     `observing`: those that may read what another workgroup released. `ordered`: whether anything in
     the program can order workgroups. `polls`: loads of LDS that do nothing but wait for a value.
+    `deciding`: atomic operations on whose result a branch depends.
     """
 
     atomicity: dict[int, Atomicity]
     observing: frozenset[int]
     ordered: bool
     polls: frozenset[int]
+    deciding: frozenset[int]
+
+    @property
+    def atomic(self) -> frozenset[int]:
+        """Those that are atomic, among the waves of a workgroup at least."""
+        every = {*ATOMIC, Atomicity.WORKGROUP}
+        return frozenset(index for index, one in self.atomicity.items() if one in every)
 
 
 def accesses(program: Program) -> ProgramAtomicity:
@@ -79,8 +87,17 @@ def accesses(program: Program) -> ProgramAtomicity:
         for index, atomicity in found.items()
         if atomicity is Atomicity.AGENT and _kind(program.instructions[index]) is MemoryKind.LOAD
     ]
-    if loads:
+    returning = [
+        instruction.index
+        for instruction in program.instructions
+        if instruction.memory is not None
+        and instruction.memory.kind is MemoryKind.ATOMIC
+        and _returns(instruction)
+    ]
+    deciding = frozenset[int]()
+    if loads or returning:
         chains = DefUse(program)
+        deciding = frozenset(index for index in returning if _decides(chains, index))
         found |= {index: Atomicity.DATA for index in loads if not _decides(chains, index)}
     for index in _compared_loads(program):
         found[index] = Atomicity.AGENT
@@ -97,7 +114,7 @@ def accesses(program: Program) -> ProgramAtomicity:
     )
     able = coherent or invalidates or not states_store_scope(target)
     polls = frozenset(_polls(program))
-    return ProgramAtomicity(found, observing, bool(observing) and able, polls)
+    return ProgramAtomicity(found, observing, bool(observing) and able, polls, deciding)
 
 
 def _kind(instruction: Instruction) -> MemoryKind:

@@ -22,7 +22,7 @@ from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.lds_arrays import LdsAccesses
 from wavecast.compile.private_arrays import PrivateAccesses
 from wavecast.compile.shared_allocations import SharedAccesses, is_gluon
-from wavecast.compile.volatile_accesses import VolatileAccesses
+from wavecast.compile.source_accesses import SourceAccess, SourceAccesses
 from wavecast.emulate.check.scratch_accesses import may_access_scratch
 from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor
 from wavecast.emulate.check.written_bytes import FollowedBytes
@@ -34,10 +34,10 @@ _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _ONES = (1 << 64) - 1
 ROW_WORDS: Final = 6
 """64-bit words per instruction: the first address an access may touch, the one after the last, a
-list of intervals (address; 0: the one interval is all), bytes of what is written at once, 1 for a
-volatile access, and what leads from a byte to the one that says whether it has been written
-(`written_bytes.py`; 0: that is not followed)."""
-VOLATILE: Final = 4
+list of intervals (address; 0: the one interval is all), bytes of what is written at once, what the
+source calls the access (`SourceAccess`), and what leads from a byte to the one that says whether it
+has been written (`written_bytes.py`; 0: that is not followed)."""
+SOURCE: Final = 4
 WRITTEN: Final = 5
 """The last two of these words."""
 _NOWHERE = (1, 0)
@@ -80,13 +80,14 @@ def _intervals_of(
     }
 
 
-def volatile(kernel: Kernel, code: CodeObject) -> list[int]:
-    """The instructions that the source calls volatile, where LLVM IR is known."""
+def source_accesses(kernel: Kernel, code: CodeObject) -> dict[int, SourceAccess]:
+    """What the source calls the accesses of instructions, where LLVM IR is known."""
     text = code.stages.get("llir", "")
     if code.origin != "hip" or not isinstance(text, str):
-        return []
-    accesses = VolatileAccesses(text, kernel.name)
-    return [i.index for i in kernel.program.instructions if accesses.has(i)]
+        return {}
+    accesses = SourceAccesses(text, kernel.name)
+    every = {i.index: accesses.of(i) for i in kernel.program.instructions}
+    return {index: one for index, one in every.items() if one is not SourceAccess.UNKNOWN}
 
 
 class AccessBounds:
@@ -94,7 +95,7 @@ class AccessBounds:
 
     `known` are the arguments addresses come from (`sources`). Arguments that point into no range
     (null, or memory reached another way) allow nothing more; without any other all is allowed.
-    `arrays` are those of LDS and scratch (`arrays_of`), `volatile` such accesses.
+    `arrays` are those of LDS and scratch (`arrays_of`), `called` is what the source calls accesses.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class AccessBounds:
         tensors: Sequence[LaunchTensor],
         known: Mapping[int, tuple[str, ...]],
         arrays: Mapping[int, Sequence[AddressInterval]],
-        volatile: Sequence[int],
+        called: Mapping[int, SourceAccess],
     ) -> None:
         by_name: dict[str, list[LaunchTensor]] = {}
         for tensor in tensors:
@@ -122,7 +123,7 @@ class AccessBounds:
             rows[index] = (*self._row(intervals), 2 if halves else 4, 0, 0)
         for index, found in arrays.items():
             rows[index, :3] = self._row(_merged(found))
-        rows[list(volatile), VOLATILE] = 1
+        rows[list(called), SOURCE] = list(called.values())
         self.rows = rows
 
     def _row(self, intervals: list[AddressInterval]) -> tuple[int, int, int]:
@@ -217,4 +218,12 @@ def _merged(pairs: Iterable[AddressInterval]) -> list[AddressInterval]:
     return merged
 
 
-__all__ = ["ROW_WORDS", "VOLATILE", "WRITTEN", "AccessBounds", "arrays_of", "sources", "volatile"]
+__all__ = [
+    "ROW_WORDS",
+    "SOURCE",
+    "WRITTEN",
+    "AccessBounds",
+    "arrays_of",
+    "source_accesses",
+    "sources",
+]

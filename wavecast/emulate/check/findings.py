@@ -36,6 +36,7 @@ _RACES = {
 _BETWEEN = frozenset({Kind.WORKGROUP_RACE, Kind.SAME_VALUE})
 _OF_GLOBAL = frozenset({*_BETWEEN, Kind.GLOBAL_RACE, Kind.UNINITIALISED_GLOBAL, Kind.OUT_OF_BOUNDS})
 
+_OF_LANES = frozenset({Kind.LANE_RACE, Kind.LOST_UPDATE})
 _LARGEST_LDS = 1 << 20
 """Bytes: below it an address is an offset in LDS."""
 
@@ -158,6 +159,12 @@ def _message(
     if kind is Kind.LANE_RACE:
         where = _where(kind, tensors, record.address)
         return f"stores another value than lane {record.detail} of the wave {where}"
+    if kind is Kind.LOST_UPDATE:
+        return (
+            f"updates {_where(kind, tensors, record.address).removeprefix('at ')}, which lane "
+            f"{record.detail} of the wave updates too: both have loaded the old value, and one of "
+            "the updates is lost; use an atomic operation, or one lane"
+        )
     if kind is Kind.UNINITIALISED_LDS:
         return f"reads LDS byte {record.address:#x}, which no wave has written"
     if kind is Kind.UNINITIALISED_GLOBAL:
@@ -233,7 +240,7 @@ def _who(launch: Launch, kind: Kind, number: int, first: int = 0) -> str:
 
 
 def _where(kind: Kind, tensors: Sequence[LaunchTensor], address: int) -> str:
-    if kind is Kind.LDS_RACE or (kind is Kind.LANE_RACE and address < _LARGEST_LDS):
+    if kind is Kind.LDS_RACE or (kind in _OF_LANES and address < _LARGEST_LDS):
         return f"at LDS byte {address:#x}"
     return f"at {element_at(tensors, address)}"
 

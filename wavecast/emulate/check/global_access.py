@@ -4,7 +4,8 @@ Reads the table of ranges and what the wave has issued and done. Stores no recor
 findings and calls no clocks: `global_quick.py`, `global_races.py` and `global_releases.py` do.
 
 Traits of an access: its atomicity (a digit); `clocks.ORDERS`; `v` where it counts as a store in its
-stream; `r` releases; `w` observes; `z` updates nothing with a zero; `clocks.ACROSS`.
+stream; `r` releases; `w` observes; `z` updates nothing with a zero; `b` in programs with atomic
+accesses; `n` where the program branches on what it returns; `clocks.ACROSS`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ import re
 from functools import reduce
 from typing import Any
 
+from wavecast.compile.source_accesses import SourceAccess
 from wavecast.emulate.check import clocks, log
 from wavecast.emulate.check.atomicity import Atomicity
 from wavecast.emulate.check.counters import DONE, ISSUED, LOAD, STORE, STREAMS
-from wavecast.emulate.check.reach import is_volatile
+from wavecast.emulate.check.reach import source_access
 from wavecast.emulate.check.records import (
+    ASIDE,
     ATOMICITY,
     BYTES,
+    DECIDES,
     INSTRUCTION,
     LOADER,
     NUMBER,
-    PEERS,
     RELEASES,
     STREAM,
     TABLE_WORDS,
@@ -39,6 +42,7 @@ SCALAR = "scalar"
 """Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
 but records."""
 COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
+WITH_ATOMICS, DECIDES_TRAIT = "b", "n"
 
 
 class GlobalAccess:
@@ -56,10 +60,12 @@ class GlobalAccess:
         self.shadows = watched.word(log.SHADOWS, PTR)
         self.ranges = watched.word(state.RANGES, PTR)
         self.start, self.stop = out.room(I64, I64(0)), out.room(I64, I64(0))
-        self.arrays = [out.room(I64, I64(0)) for _ in range(PEERS + 1)]
+        self.arrays = [out.room(I64, I64(0)) for _ in range(ASIDE + 1)]
         self._settle()
+        self._called = source_access(builder, out.context, watched.instruction)
         self.atomicity = self._atomicity()
-        self.volatile = is_volatile(builder, out.context, watched.instruction)
+        volatile = builder.icmp_unsigned("==", self._called, I64(SourceAccess.VOLATILE))
+        self.volatile = builder.zext(volatile, I64)
 
     def _settle(self) -> None:
         """Find the range of the first lane, in which the others are looked for first."""
@@ -103,11 +109,11 @@ class GlobalAccess:
     def _atomicity(self) -> Any:
         """How atomic this access is, i64: a store that may be a release is known by its waits."""
         watched, builder = self.watched, self.out.builder
-        stated = I64(int(watched.traits[0]))
-        if RELEASES_TRAIT not in watched.traits or not watched.plain_store:
+        stated: Any = I64(int(watched.traits[0]))
+        if not watched.plain_store or watched.traits[0] != str(int(Atomicity.UNMARKED)):
             return stated
-        if watched.traits[0] != str(int(Atomicity.UNMARKED)):
-            return stated
+        if RELEASES_TRAIT not in watched.traits:
+            return self._as_called(stated)
         words = watched.word(log.PROGRESS, PTR)
         total = I64(0)
         for stream in (LOAD, STORE):
@@ -119,7 +125,18 @@ class GlobalAccess:
             total = builder.add(total, builder.sub(issued, done))
         waited = builder.icmp_unsigned("==", total, I64(1))  # this store itself
         release = builder.and_(waited, self.tracked())
-        return builder.select(release, I64(Atomicity.RELEASING), stated)
+        return self._as_called(builder.select(release, I64(Atomicity.RELEASING), stated))
+
+    def _as_called(self, unmarked: Any) -> Any:
+        """The atomicity of a store whose modifiers do not tell it, where the source does."""
+        builder = self.out.builder
+        for called, atomicity in (
+            (SourceAccess.ATOMIC, Atomicity.STORED),
+            (SourceAccess.PLAIN, Atomicity.PLAIN),
+        ):
+            is_called = builder.icmp_unsigned("==", self._called, I64(called))
+            unmarked = builder.select(is_called, I64(atomicity), unmarked)
+        return unmarked
 
     def who(self, bytes_: Any, atomicity: Any = None) -> Any:
         """The first word of a record of this access, of another `atomicity` than its own."""
@@ -128,7 +145,7 @@ class GlobalAccess:
         return together(
             builder, self.me, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
             ATOMICITY.at(builder, self.atomicity if atomicity is None else atomicity),
-            I64(stream << STREAM.first),
+            I64(stream << STREAM.first | int(DECIDES_TRAIT in watched.traits) << DECIDES.first),
             VOLATILE.at(builder, self.volatile), INSTRUCTION.at(builder, watched.instruction),
         )  # fmt: skip
 
@@ -146,4 +163,13 @@ def _peers(traits: str) -> int:
     return int(found[1]) if found else 0
 
 
-__all__ = ["COUNTED_AS_STORE", "OBSERVES", "RELEASES_TRAIT", "SCALAR", "ZERO", "GlobalAccess"]
+__all__ = [
+    "COUNTED_AS_STORE",
+    "DECIDES_TRAIT",
+    "OBSERVES",
+    "RELEASES_TRAIT",
+    "SCALAR",
+    "WITH_ATOMICS",
+    "ZERO",
+    "GlobalAccess",
+]

@@ -13,7 +13,9 @@ from llvmlite import ir
 
 from wavecast.emulate.check import clocks, log, order
 from wavecast.emulate.check.global_access import GlobalAccess
+from wavecast.emulate.check.global_aside import ATOMICS
 from wavecast.emulate.check.records import (
+    ATOMICITY,
     BYTES,
     GROUP,
     LAUNCH,
@@ -46,7 +48,8 @@ class QuickRecords:
         """Record whole dwords that nobody has stored to (and, for a store, nobody has loaded);
         False (i1) for others, and nothing is recorded."""
         out, builder = self.out, self.out.builder
-        if self.access.watched.lane_bytes < 4 or self.access.watched.atomic:
+        atomic = ATOMICS >> int(self.access.watched.traits[0]) & 1
+        if self.access.watched.lane_bytes < 4 or atomic:
             return I1(0)
         builder.store(I1(0), self.done)
         start, stop = out.get(self.access.start, I64), out.get(self.access.stop, I64)
@@ -104,7 +107,9 @@ class QuickRecords:
         happened before (i1)."""
         builder, kind = self.out.builder, written.type
         numbers = builder.load(slots[WRITE_NUMBERS], align=8, typ=kind)
-        good = self._ordered(0, written, numbers, stored=True)
+        good = builder.and_(
+            self._hides_nothing(written), self._ordered(0, written, numbers, stored=True)
+        )
         if not self.access.watched.stores:
             return good
         numbers = builder.load(slots[READ_NUMBERS], align=8, typ=kind)
@@ -124,6 +129,15 @@ class QuickRecords:
                 ordered = self._ordered(approved, who, number, stored=False)
                 builder.store(builder.and_(self.out.get(self.every, I1), ordered), self.every)
         return self.out.get(self.every, I1)
+
+    def _hides_nothing(self, written: Any) -> Any:
+        """Whether no record of a store is of an atomic one, which may hide others (i1)."""
+        builder, count = self.out.builder, written.type.count
+        moved = builder.lshr(written, splat(builder, I64(ATOMICITY.first), count))
+        atomicity = builder.and_(moved, splat(builder, I64(ATOMICITY.mask), count))
+        bits = builder.lshr(splat(builder, I64(ATOMICS), count), atomicity)
+        odd = builder.and_(bits, splat(builder, I64(1), count))
+        return builder.icmp_unsigned("==", self._any(odd), I64(0))
 
     def _ordered(self, which: Any, who: Any, numbers: Any, *, stored: bool) -> Any:
         """Whether the records of some dwords are all the same, and happened before, or are of one

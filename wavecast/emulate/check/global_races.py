@@ -1,6 +1,7 @@
 """Races in global memory: the records of a dword against the access at hand.
 
-The dwords of known ranges have two records (`records.py`), compared by `order.py`. Emits the
+The dwords of known ranges have two records (`records.py`), and others next to atomic accesses
+(`global_aside.py`), compared by `order.py`. Emits the
 findings and the records of the access; a plain store also ends the releases of its dword. Calls no
 events of the clocks (`global_releases.py`).
 """
@@ -12,8 +13,10 @@ from typing import Any
 from wavecast.emulate.check import clocks, log, order
 from wavecast.emulate.check.atomicity import Atomicity
 from wavecast.emulate.check.global_access import ZERO, GlobalAccess
+from wavecast.emulate.check.global_aside import AsideRecords
 from wavecast.emulate.check.log import LAUNCH_SHIFT
 from wavecast.emulate.check.records import (
+    ASIDE,
     ATOMICITY,
     BYTES,
     GROUP,
@@ -65,7 +68,7 @@ class GlobalRaces:
         with builder.if_then(known, likely=True):
             start = load(builder, self.access.bound(index, 0), I64, 8)
             stop = load(builder, self.access.bound(index, 1), I64, 8)
-            arrays = [load(builder, self.access.array(index, n), PTR, 8) for n in range(PEERS + 1)]
+            arrays = [load(builder, self.access.array(index, n), PTR, 8) for n in range(ASIDE + 1)]
             inset = builder.sub(address, start)
             first = builder.lshr(inset, I64(2))
             bytes_ = self.access.watched.bytes_of(address)
@@ -85,8 +88,12 @@ class GlobalRaces:
         written, write_number, read, read_number = (load(builder, s, I64, 8) for s in slots)
         changes = watched.changes(lane, index, builder.inttoptr(dword_address, PTR))
         mine = self._effective(lane)
-        self._written(lane, dword_address, (written, write_number), read, bytes_, changes, mine)
+        last = written, write_number
+        aside = AsideRecords(self.access, builder.ptrtoint(arrays[ASIDE], I64), dword)
+        self._written(lane, dword_address, last, read, bytes_, changes, mine)
+        self._compare_aside(aside, lane, dword_address, last, bytes_, changes, mine)
         if not watched.stores:
+            aside.replace_load((read, read_number), mine)
             every = self._with_lanes(read, read_number, bytes_)
             self._read(slots, (read, read_number), every, bytes_)
             return
@@ -107,16 +114,36 @@ class GlobalRaces:
         if ZERO in watched.traits:  # a poll does not replace the record of what it reads
             with builder.if_else(self.access.only_loads(lane)) as (loads, stores):
                 with loads:
+                    aside.replace_load((read, read_number), I64(Atomicity.AGENT))
                     every = self._with_lanes(read, read_number, bytes_)
                     self._read(slots, (read, read_number), every, bytes_, I64(Atomicity.AGENT))
                 with stores:
-                    self._store(slots, (written, write_number), (read, read_number), bytes_)
+                    aside.replace_store(last, mine)
+                    self._store(slots, last, (read, read_number), bytes_)
         else:
-            self._store(slots, (written, write_number), (read, read_number), bytes_)
+            aside.replace_store(last, mine)
+            self._store(slots, last, (read, read_number), bytes_)
         if watched.plain_store and clocks.ORDERS in watched.traits:
             kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
             with builder.if_then(kept, likely=False):  # ends the releases before it
                 builder.store(I32(0), element(builder, arrays[RELEASES], dword, I32), align=4)
+
+    def _compare_aside(
+        self,
+        aside: AsideRecords,
+        lane: Any,
+        dword_address: Any,
+        last: tuple[Any, Any],
+        bytes_: Any,
+        changes: Any,
+        mine: Any,
+    ) -> None:
+        def judge(record: tuple[Any, Any], clash: Any, order_: int) -> None:
+            nothing = I64(0)
+            changed = changes if order_ == WRITE_AFTER_WRITE else None
+            self._judge(lane, dword_address, record, clash, order_, mine, nothing, nothing, changed)
+
+        aside.compare(judge, last, mine, bytes_)
 
     def _store(
         self, slots: list[Any], written: tuple[Any, Any], read: tuple[Any, Any], bytes_: Any
@@ -249,7 +276,9 @@ class GlobalRaces:
                         self._race(self.within, race, lane, dword_address, other, detail, changes)
                 with foreign:
                     able = order.conflicts(builder, mine, theirs, within=False)
-                    mixed = self._mixed(VOLATILE.of(builder, who), order_)
+                    volatile = VOLATILE.of(builder, who)
+                    mixed = self._mixed(volatile, order_)
+                    able = builder.or_(able, self._unordered_data(volatile, theirs, mine, order_))
                     if self.access.watched.stores:
                         able = builder.or_(able, mixed)
                     else:
@@ -292,6 +321,16 @@ class GlobalRaces:
         elif order_ == WRITE_AFTER_READ:
             apart = builder.and_(apart, mine)
         return builder.icmp_unsigned("!=", apart, I64(0))
+
+    def _unordered_data(self, volatile: Any, theirs: Any, mine: Any, order_: int) -> Any:
+        """Whether two accesses are volatile and may race (i1). A load that decides a branch may
+        wait for the store."""
+        builder = self.out.builder
+        both = builder.icmp_unsigned("!=", builder.and_(volatile, self.access.volatile), I64(0))
+        if order_ == WRITE_AFTER_WRITE:
+            return both
+        loaded = mine if order_ == READ_AFTER_WRITE else theirs
+        return builder.and_(both, builder.icmp_unsigned("==", loaded, I64(Atomicity.DATA)))
 
     def _race(
         self,

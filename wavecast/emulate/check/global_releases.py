@@ -36,8 +36,9 @@ def synchronise(access: GlobalAccess) -> None:
         return
     wanted = access.tracked()
     if watched.plain_store:
-        marked = builder.icmp_unsigned("!=", access.atomicity, I64(Atomicity.UNMARKED))
-        wanted = builder.and_(wanted, marked)
+        for unmarked in (Atomicity.UNMARKED, Atomicity.PLAIN):
+            marked = builder.icmp_unsigned("!=", access.atomicity, I64(unmarked))
+            wanted = builder.and_(wanted, marked)
         builder.store(I64(0), _word(access, clocks.CLEAN), align=8)
     with builder.if_then(wanted, likely=False):
         known = _polled(access) if OBSERVES in watched.traits else I1(0)

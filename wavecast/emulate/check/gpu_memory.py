@@ -7,7 +7,14 @@ from itertools import permutations
 
 import numpy as np
 
-from wavecast.emulate.check.records import LAUNCH, MOST_LAUNCHES, READ_NUMBERS, READS, RELEASES
+from wavecast.emulate.check.records import (
+    ASIDE_RECORDS,
+    LAUNCH,
+    MOST_LAUNCHES,
+    READ_NUMBERS,
+    READS,
+    RELEASES,
+)
 from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.check.tensors import AddressInterval
 
@@ -15,10 +22,11 @@ from wavecast.emulate.check.tensors import AddressInterval
 @dataclass(slots=True)
 class MemoryRecords:
     """The records of some memory, one word per dword: `writes` (two arrays), `reads` of each GPU
-    (two arrays), and `versions` where releases are kept."""
+    (two arrays), those of `aside`, and `versions` where releases are kept."""
 
     writes: tuple[np.ndarray, np.ndarray]
     reads: tuple[tuple[np.ndarray, np.ndarray], ...]
+    aside: np.ndarray
     versions: np.ndarray | None = None
 
     def row(self, gpu: int) -> tuple[np.ndarray, ...]:
@@ -26,7 +34,7 @@ class MemoryRecords:
         peers = [array for other, pair in enumerate(self.reads) if other != gpu for array in pair]
         pointers = np.array([array.ctypes.data for array in peers], np.uint64)
         versions = np.zeros(0, np.uint32) if self.versions is None else self.versions
-        return (*self.writes, *self.reads[gpu], versions, pointers)
+        return (*self.writes, *self.reads[gpu], versions, pointers, self.aside)
 
 
 assert (READS, READ_NUMBERS, RELEASES) == (2, 3, 4)
@@ -116,7 +124,9 @@ class GpuMemory:
                 (np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64))
                 for _ in range(self._gpus + 1)
             ]
-            known = self._known[memory] = MemoryRecords(pairs[0], tuple(pairs[1:]))
+            known = self._known[memory] = MemoryRecords(
+                pairs[0], tuple(pairs[1:]), np.zeros(2 * ASIDE_RECORDS * dwords, np.uint64)
+            )
         if tracked and known.versions is None:
             known.versions = np.zeros(dwords, np.uint32)
             self.releases.track(first, end, known.versions)
@@ -138,7 +148,8 @@ class GpuMemory:
         """Forget all accesses."""
         for memory, known in self._known.items():
             self._count(memory, known, self._read, self._written)
-            for array in (*known.writes, *(one for pair in known.reads for one in pair)):
+            pairs = (known.writes, *known.reads)
+            for array in (*(one for pair in pairs for one in pair), known.aside):
                 array[:] = 0
         self.releases.clear()
 

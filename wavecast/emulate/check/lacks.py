@@ -70,6 +70,11 @@ MIXED: Final = (
     "make both atomic"
 )
 
+VOLATILE: Final = (
+    "both accesses are volatile, which makes neither of them atomic; use atomic operations, or "
+    "order them by a release and an acquire"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RaceSide:
@@ -163,4 +168,4 @@ def _named(instruction: Instruction) -> str:
     return f"{what} at line {instruction.location.outermost.line}"
 
 
-__all__ = ["MIXED", "Lack", "RaceSide", "Unordered", "explanation"]
+__all__ = ["MIXED", "VOLATILE", "Lack", "RaceSide", "Unordered", "explanation"]

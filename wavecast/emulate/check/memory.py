@@ -11,6 +11,7 @@ from wavecast.emulate.check import (
     clocks,
     global_access,
     global_releases,
+    lds_aside,
     lds_order,
     lds_records,
     log,
@@ -49,6 +50,16 @@ def _comparing(program: Program) -> bool:
         instruction.memory is not None
         and instruction.memory.space is Space.LDS
         and instruction.opcode.memory_form.operation == "cmpswap"
+        for instruction in program.instructions
+    )
+
+
+def _counts(program: Program) -> bool:
+    """Whether a program has atomic operations in LDS."""
+    return any(
+        instruction.memory is not None
+        and instruction.memory.space in (Space.LDS, Space.FLAT)
+        and instruction.memory.kind is MemoryKind.ATOMIC
         for instruction in program.instructions
     )
 
@@ -138,7 +149,7 @@ class MemoryChecks(Observer):
         builder, lanes = emitter.builder, emitter.layout.lanes
         traits = str(int(self.found.atomicity[instruction.index]))
         traits += clocks.ORDERS if self.found.ordered else ""
-        traits += self.across
+        traits += self._with_atomics() + self.across
         access = MemoryAccess("shadow", global_access.SCALAR, lanes, min(size, 4), f"load.{traits}")
         # it has no number in a stream of vector memory: that of the last vector load does
         issued = self.counters.issued(emitter, LOAD)
@@ -160,6 +171,8 @@ class MemoryChecks(Observer):
         if mode in ("local", "flat"):
             lds += COMPARES if self._compares else ""
             lds += lds_order.FILLED if self._filled else ""
+            lds += global_access.WITH_ATOMICS if self._counts else ""
+            lds += self._deciding(instruction)
         if mode == "local":
             polls = lds_order.POLLS if instruction.index in self.found.polls else ""
             if polls and self.counters.waits:
@@ -178,7 +191,15 @@ class MemoryChecks(Observer):
                 traits += global_access.RELEASES_TRAIT
             if instruction.index in self.found.observing:
                 traits += global_access.OBSERVES
+        traits += self._with_atomics() + self._deciding(instruction)
         return traits + self.across + lds
+
+    def _deciding(self, instruction: Instruction) -> str:
+        return global_access.DECIDES_TRAIT if instruction.index in self.found.deciding else ""
+
+    def _with_atomics(self) -> str:
+        """The trait of accesses of memory that this or another launch may access atomically."""
+        return global_access.WITH_ATOMICS if self.found.atomic or self.across else ""
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Cache control that acquires or releases at agent scope."""
@@ -230,6 +251,7 @@ class MemoryChecks(Observer):
     def enter(self, emitter: WaveEmitter) -> None:
         self._compares = _comparing(emitter.input.program)
         self._filled = _fills(emitter.input.program)
+        self._counts = _counts(emitter.input.program)
         self._sites = _sites(emitter.input.program)
         builder = emitter.builder
         self._exec: Any = element(builder, emitter.state, state.FIRST_EXEC, I32)
@@ -256,7 +278,7 @@ class MemoryChecks(Observer):
                     builder.store(I64(0), element(builder, words, clocks.OBSERVED, I64), align=8)
                 arrivals = context_word(builder, emitter.context, log.ARRIVALS, PTR)
                 builder.store(I64(0), arrivals, align=8)
-                _clear(emitter)
+                _clear(emitter, atomics=self._counts)
 
     def _initial_exec(self, emitter: WaveEmitter) -> Any:
         kind = emitter.exec_mask().type
@@ -284,12 +306,16 @@ class MemoryChecks(Observer):
         builder.store(mine, arrivals, align=8)
 
 
-def _clear(emitter: WaveEmitter) -> None:
-    """Forget the records of LDS: another workgroup has it now."""
+def _clear(emitter: WaveEmitter, *, atomics: bool) -> None:
+    """Forget the records of LDS, and those next to `atomics` operations: another workgroup has it
+    now."""
     builder = emitter.builder
     word = partial(context_word, builder, emitter.context)
     dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
-    for index, words in ((log.LDS_WRITES, 1), (log.LDS_READS, lds_records.READ_WORDS)):
+    arrays = [(log.LDS_WRITES, 1), (log.LDS_READS, lds_records.READ_WORDS)]
+    if atomics:
+        arrays.append((log.LDS_ASIDE, lds_aside.ASIDE_WORDS))
+    for index, words in arrays:
         _zero(emitter, word(index, PTR), builder.mul(dwords, I64(8 * words)))
 
 

@@ -11,12 +11,13 @@ import numpy as np
 
 from wavecast import limits
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.source_accesses import SourceAccess
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.alignment import AlignmentChecks
 from wavecast.emulate.check.atomicity import ATOMIC, Atomicity, ProgramAtomicity, accesses
 from wavecast.emulate.check.beyond_wave import BeyondWaveChecks
-from wavecast.emulate.check.bounds import AccessBounds, arrays_of, sources, volatile
+from wavecast.emulate.check.bounds import AccessBounds, arrays_of, source_accesses, sources
 from wavecast.emulate.check.clock_events import ClockLaunch
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
 from wavecast.emulate.check.divisions import DivisionChecks
@@ -27,11 +28,13 @@ from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.gpu_order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.inactive import ExchangeChecks
 from wavecast.emulate.check.intermediate import intermediate_reports
-from wavecast.emulate.check.lacks import MIXED, Lack, RaceSide, Unordered, explanation
+from wavecast.emulate.check.lacks import MIXED, VOLATILE, Lack, RaceSide, Unordered, explanation
 from wavecast.emulate.check.lane_halves import LaneSites, UpperLaneChecks
 from wavecast.emulate.check.launch_clocks import Clocks
+from wavecast.emulate.check.lds_aside import ASIDE_WORDS
 from wavecast.emulate.check.lds_records import READ_WORDS
 from wavecast.emulate.check.log import CheckRecord, Log
+from wavecast.emulate.check.lost_updates import UPDATE_WORDS, LostUpdates
 from wavecast.emulate.check.memory import MemoryChecks
 from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.pointer_tags import PointerTags
@@ -50,6 +53,7 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
+from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel
 from wavecast.isa.scopes import is_system
 from wavecast.wording import count
@@ -93,7 +97,7 @@ class CheckMode:
         self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
         self._arrays: dict[str, dict[int, tuple[AddressInterval, ...]]] = {}
-        self._volatile: dict[str, list[int]] = {}
+        self._called: dict[str, dict[int, SourceAccess]] = {}
         self._static: dict[str, list[Report]] = {}
         self._accesses: dict[str, ProgramAtomicity] = {}
         self._provenance: dict[str, Provenance] = {}
@@ -122,6 +126,7 @@ class CheckMode:
             counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
             ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(), BeyondWaveChecks(),
             AlignmentChecks(), ScratchChecks(kernel), UpperLaneChecks(kernel),
+            LostUpdates(kernel.program),
         )  # fmt: skip
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))
@@ -143,11 +148,11 @@ class CheckMode:
             known = self._arrays[code.digest] = arrays_of(kernel, code)
         return known
 
-    def volatile(self, kernel: Kernel, code: CodeObject) -> list[int]:
-        """The accesses that the source calls volatile."""
-        known = self._volatile.get(code.digest)
+    def called(self, kernel: Kernel, code: CodeObject) -> dict[int, SourceAccess]:
+        """What the source calls accesses."""
+        known = self._called.get(code.digest)
         if known is None:
-            known = self._volatile[code.digest] = volatile(kernel, code)
+            known = self._called[code.digest] = source_accesses(kernel, code)
         return known
 
     def format_uses(self, kernel: Kernel, code: CodeObject) -> list[FormatUse]:
@@ -228,8 +233,8 @@ class CheckWatch:
         known = {n: names for n, names in self.known.items() if n not in followed.loaded}
         kernel = native.kernel
         self.arrays = mode.arrays(kernel, launch.code)
-        self.volatile = mode.volatile(kernel, launch.code)
-        self.bounds = AccessBounds(kernel, self.tensors, known, self.arrays, self.volatile)
+        self.called = mode.called(kernel, launch.code)
+        self.bounds = AccessBounds(kernel, self.tensors, known, self.arrays, self.called)
         for followed_bytes in mode.written.within(ranges[1:]):
             if not self.bounds.follow(kernel, followed_bytes):
                 mode.written.forget(followed_bytes.first)
@@ -249,7 +254,8 @@ class CheckWatch:
             self.checked = self._begin(mode.gpus)
             self.shadows = _lasting(mode.gpus, ranges, self.checked.gpu, observed, self._kept)
         else:
-            self.shadows = _shadows(ranges, stored, observed)
+            atomics = self.bounds.reached(self.accesses.atomic, ranges)
+            self.shadows = _shadows(ranges, stored, observed, atomics)
         self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
         for row, arrays in zip(self.table, self.shadows, strict=True):
             row[: len(arrays)] = [array.ctypes.data if array.size else 0 for array in arrays]
@@ -292,6 +298,9 @@ class CheckWatch:
         undefined in lanes which a loop around an atomic operation leaves waiting."""
         if self.launch.code.origin != "triton":
             return False
+        if entry.kind is Kind.LOST_UPDATE:  # shared memory is the compiler's
+            memory = self.native.kernel.program.instructions[entry.instruction].memory
+            return memory is not None and memory.space is Space.LDS
         if entry.kind is Kind.UNINITIALISED_REGISTER:
             return self.native.kernel.program.instructions[entry.instruction].location is None
         return entry.kind in (Kind.INACTIVE_LANE, Kind.BEYOND_WAVE)
@@ -315,7 +324,9 @@ class CheckWatch:
         dwords = int(context[state.LDS_BYTES]) // 4 + 1
         writes = hostmemory.zeros(dwords, np.uint64)
         reads = hostmemory.zeros(READ_WORDS * dwords, np.uint64)
+        aside = hostmemory.zeros(ASIDE_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
+        context[log.LDS_ASIDE] = aside.ctypes.data
         context[log.SHADOWS] = self.table.ctypes.data
         if self.checked is not None:
             context[log.FIRST_GROUP] = self.checked.first
@@ -329,7 +340,9 @@ class CheckWatch:
         context[log.SCRATCH] = scratch.ctypes.data
         if self.numbers is not None:
             self._kept.append(self.numbers.attach(context))
-        self._kept += [progress, undefined, exits, writes, reads, tags, scratch]
+        updates = hostmemory.zeros(UPDATE_WORDS, np.uint64)
+        context[log.UPDATES] = updates.ctypes.data
+        self._kept += [updates, progress, undefined, exits, writes, reads, aside, tags, scratch]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
@@ -394,18 +407,17 @@ class CheckWatch:
             here = gpus is None or (self.checked is not None and launch == self.checked.number)
             theirs = mine if here or gpus is None else gpus.launch(launch).side
             lack = unordered.get((one, other, launch), nothing)
-            found[one, other, launch] = (
-                MIXED
-                if here and self._mixed(one, other)
-                else explanation(mine, theirs, lack, one, other)
-            )
+            volatile = self._volatile(one, other) if here else ""
+            found[one, other, launch] = volatile or explanation(mine, theirs, lack, one, other)
         return found
 
-    def _mixed(self, one: int, other: int) -> bool:
-        """Whether one of two accesses is volatile and the other atomic."""
-        volatile = [index for index in (one, other) if index in self.volatile]
-        atomic = [self.accesses.atomicity.get(index) in ATOMIC for index in (one, other)]
-        return len(volatile) == 1 and all(atomic)
+    def _volatile(self, one: int, other: int) -> str:
+        """What is missing where two accesses look atomic, and one or both are volatile."""
+        volatile = [self.called.get(n) is SourceAccess.VOLATILE for n in (one, other)]
+        atomic = [self.accesses.atomicity.get(n) in ATOMIC for n in (one, other)]
+        if all(volatile):
+            return VOLATILE
+        return MIXED if any(volatile) and all(atomic) else ""
 
 
 def _lasting(
@@ -413,7 +425,7 @@ def _lasting(
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records that launches of several GPUs share, for one of a GPU; none for the
     argument segment. What native code has pointers to goes to `kept`."""
-    nothing = (np.zeros(0, np.uint64),) * (records.PEERS + 1)
+    nothing = (np.zeros(0, np.uint64),) * (records.ASIDE + 1)
     with gpus.lock:  # launches of several GPUs begin at once
         known = [
             gpus.memory.of(memory, tracked=number in observed)
@@ -424,18 +436,19 @@ def _lasting(
 
 
 def _shadows(
-    ranges: Sequence[tuple[int, int]], written: set[int], observed: set[int]
+    ranges: Sequence[tuple[int, int]], written: set[int], observed: set[int], atomics: set[int]
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records of each range, once per range; none for the first, which holds the
     arguments, and for those whose number is not in `written`. Releases are kept of those in
-    `observed`. Pages nobody touches take no memory. Raises UsageError where all together do not
-    fit into memory."""
+    `observed`, and records next to atomic ones of those in `atomics`. Pages nobody touches take
+    no memory. Raises UsageError where all together do not fit into memory."""
     known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
     size = sum(end - first for first, end in {ranges[number] for number in written if number})
     limits.check_memory(
         records.RECORDED * size, f"a check of a kernel that may store to {count(size, 'byte')}"
     )
-    nothing = (np.zeros(0, np.uint64),) * (records.RELEASES + 1)
+    none = np.zeros(0, np.uint64)
+    nothing = (none,) * (records.ASIDE + 1)
     found = [nothing]
     for number, (first, end) in enumerate(ranges[1:], 1):
         if number not in written:
@@ -444,9 +457,12 @@ def _shadows(
         if (first, end) not in known:
             dwords = (end - first + 3) // 4
             kept = dwords if number in observed else 0
+            aside = 2 * records.ASIDE_RECORDS * dwords if number in atomics else 0
             known[first, end] = (
                 *(np.zeros(dwords, np.uint64) for _ in range(records.RELEASES)),
                 np.zeros(kept, np.uint32),
+                none,
+                np.zeros(aside, np.uint64),
             )
         found.append(known[first, end])
     return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.bounds import ROW_WORDS, VOLATILE, WRITTEN
+from wavecast.emulate.check.bounds import ROW_WORDS, SOURCE, WRITTEN
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.shadow import Findings
@@ -106,7 +106,7 @@ class BoundsRow:
         rows = context_word(builder, context, log.BOUNDS, PTR)
         row = element(builder, rows, builder.mul(instruction, I64(ROW_WORDS)), I64)
         self.first, self.end, self.list, self.granule = (
-            load(builder, element(builder, row, word, I64), I64, 8) for word in range(VOLATILE)
+            load(builder, element(builder, row, word, I64), I64, 8) for word in range(SOURCE)
         )
         self._row = row
 
@@ -138,10 +138,10 @@ class BoundsRow:
         return builder.load(found, typ=I1)
 
 
-def is_volatile(builder: ir.IRBuilder, context: Any, instruction: Any) -> Any:
-    """Whether the source calls an access volatile: 1 or 0 (i64)."""
+def source_access(builder: ir.IRBuilder, context: Any, instruction: Any) -> Any:
+    """What the source calls an access: a `SourceAccess` (i64)."""
     rows = context_word(builder, context, log.BOUNDS, PTR)
-    at = builder.add(builder.mul(instruction, I64(ROW_WORDS)), I64(VOLATILE))
+    at = builder.add(builder.mul(instruction, I64(ROW_WORDS)), I64(SOURCE))
     return load(builder, element(builder, rows, at, I64), I64, 8)
 
 
@@ -405,4 +405,4 @@ def _log_when(
         builder.call(log_function(builder.module), values)
 
 
-__all__ = ["BoundsRow", "ReachChecks", "allowed", "is_volatile", "within"]
+__all__ = ["BoundsRow", "ReachChecks", "allowed", "source_access", "within"]

@@ -1,9 +1,12 @@
 """Records of global memory: for every dword the last store and the last load, two words each.
 
-The first word says who, which bytes, how atomic, whether volatile and by which instruction. The
-second has the number of the access in its stream (`counters.py`), and the site (`shadow.py`) by
-which its workgroup has last loaded the dword. Where several workgroups have read the same bytes the
-group is `MANY`.
+The first word says who, which bytes, how atomic, whether volatile, whether the program branches on
+what an atomic operation returned, and by which instruction. The second has the number of the access
+in its stream (`counters.py`), and the site (`shadow.py`) by which its workgroup has last loaded the
+dword. Where several workgroups have read the same bytes the group is `MANY`.
+
+The last store and the last load may both be atomic. So that they hide no plain access, and no
+atomic one of others, dwords that atomic operations reach have `ASIDE_RECORDS` more.
 
 Where launches of several GPUs run at once, records stay when a launch has ended: `GROUP` counts the
 workgroups of all launches, and the second word has the number of the launch. Every GPU has its own
@@ -21,7 +24,8 @@ from wavecast.emulate.check.shadow import ShadowField
 GROUP, WAVE = ShadowField(0, 27), ShadowField(27, 6)
 """Workgroup + 1 and wave + 1."""
 BYTES, ATOMICITY, STREAM = ShadowField(33, 4), ShadowField(37, 3), ShadowField(40, 2)
-VOLATILE, INSTRUCTION = ShadowField(42, 1), ShadowField(48, 16)
+VOLATILE, DECIDES = ShadowField(42, 1), ShadowField(43, 1)
+INSTRUCTION = ShadowField(48, 16)
 NUMBER, LOADER = ShadowField(0, NUMBER_BITS), ShadowField(32, 16)
 LAUNCH = ShadowField(48, 16)
 MANY = GROUP.mask
@@ -36,6 +40,12 @@ RECORDED = 8 * RELEASES // 4
 """Bytes of records per byte of memory, without releases, where every dword is touched."""
 PEERS = RELEASES + 1
 """A pointer to pointers: `READS` and `READ_NUMBERS` of each other GPU."""
+ASIDE = PEERS + 1
+"""An array of `ASIDE_RECORDS` records per dword, both words of each. 0 for none."""
+PLAIN_WRITE, PLAIN_READ, OTHER_GROUP, OTHER_WAVE = range(4)
+"""The last store before atomic ones; the last load before atomic ones; the last atomic store of
+another workgroup than that of the last store; of another wave of its workgroup."""
+ASIDE_RECORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +81,11 @@ class MemoryRecord:
 
 
 __all__ = [
+    "ASIDE",
+    "ASIDE_RECORDS",
     "ATOMICITY",
     "BYTES",
+    "DECIDES",
     "GROUP",
     "INSTRUCTION",
     "LAUNCH",
@@ -81,7 +94,11 @@ __all__ = [
     "MOST_GROUPS",
     "MOST_LAUNCHES",
     "NUMBER",
+    "OTHER_GROUP",
+    "OTHER_WAVE",
     "PEERS",
+    "PLAIN_READ",
+    "PLAIN_WRITE",
     "READS",
     "READ_NUMBERS",
     "RECORDED",

@@ -44,6 +44,7 @@ class Kind(IntEnum):
     LAUNCH_RACE = 30
     ASSUMES_32_LANES = 31
     FP8_OVERFLOW = 32
+    LOST_UPDATE = 33
 
     @property
     def rule(self) -> str:
@@ -51,7 +52,7 @@ class Kind(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
-KINDS = 32
+KINDS = 64
 """Kinds the log tells apart."""
 
 Severity = Literal["error", "warning", "note"]
@@ -71,6 +72,8 @@ EXPLANATIONS: dict[Kind, str] = {
     Kind.LAUNCH_RACE: "two launches of a GPU in different streams touch the same memory, one of "
     "them writes, and no stream, event or host thread orders them",
     Kind.LANE_RACE: "lanes of one instruction store different values to the same address",
+    Kind.LOST_UPDATE: "lanes of a wave load the same place, change the value and store it back: of "
+    "their updates one stays",
     Kind.SAME_VALUE: "two workgroups store the same value to the same address and nothing orders "
     "them: harmless while the values are the same",
     Kind.UNINITIALISED_LDS: "LDS is read that no wave of the workgroup has written",

@@ -164,7 +164,7 @@ class Watched:
         return total
 
 
-def _unlike(builder: ir.IRBuilder, one: Any, other: Any) -> Any:
+def unlike(builder: ir.IRBuilder, one: Any, other: Any) -> Any:
     """Whether two values are different (i1): not those that differ as normal floats of 32 bits by
     rounding alone. Compilers store a sum from every lane that has it, and lanes add in different
     orders."""
@@ -197,9 +197,9 @@ def lane_conflict(
         first = builder.sub(address, I64(4 * index))
         with out.each_lane(builder.and_(found.live, lower)) as other:
             theirs = load(builder, element(builder, found.addresses, other, I64), I64, 8)
-            unlike = _unlike(builder, watched.stored(other, index), value)
+            differ = unlike(builder, watched.stored(other, index), value)
             same = builder.icmp_unsigned("==", theirs, first)
-            with builder.if_then(builder.and_(same, unlike), likely=False):
+            with builder.if_then(builder.and_(same, differ), likely=False):
                 builder.store(I1(1), differs)
                 builder.store(other, partner)
     return out.get(differs, I1), out.get(partner, I64)
@@ -216,4 +216,5 @@ __all__ = [
     "lane_conflict",
     "packed",
     "together",
+    "unlike",
 ]

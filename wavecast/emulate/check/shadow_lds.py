@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wavecast.emulate.check.lds_aside import LdsAside
 from wavecast.emulate.check.lds_order import POLLS, LdsOrder
 from wavecast.emulate.check.lds_quick import QuickLdsRecords
 from wavecast.emulate.check.lds_records import (
@@ -79,6 +80,7 @@ class Dwords:
         self.records = LdsRecords(watched, stores=stores)
         self.order = LdsOrder(self.records)
         self.quick = QuickLdsRecords(self.records, self.order)
+        self.aside = LdsAside(self.records)
         self.races = Findings(self.out, Kind.LDS_RACE)
         self.empty = Findings(self.out, Kind.UNINITIALISED_LDS)
         self.lane_races = Findings(self.out, Kind.LANE_RACE)
@@ -128,19 +130,30 @@ class Dwords:
         if watched.atomic or (watched.compares and not self.records.stores):
             plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
             foreign = builder.and_(foreign, plain)
-        order = WRITE_AFTER_WRITE if self.records.stores else READ_AFTER_WRITE
-        with builder.if_then(foreign):
-            unordered = builder.not_(self.order.visible(written, wave))
-            detail = builder.or_(builder.shl(wave, I64(8)), I64(order))
-            other = builder.add(INSTRUCTION.of(builder, written), I64(1))
-            self.races.when(unordered, lane, address, other, detail)
+        self._judge(foreign, lane, address, written)
+        if self.aside.active and (watched.atomic or self.records.stores or not watched.compares):
+            hidden, foreign = self.aside.hidden(dword, bytes_)
+            if self.records.stores:
+                foreign = builder.and_(foreign, changes)
+            self._judge(foreign, lane, address, hidden)
         if self.records.stores:
+            self.aside.replace(dword, written)
             self._store(lane, address, written, read_slot, write_slot, bytes_, changes)
         if watched.atomic or not self.records.stores:
             missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
             self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
         if not self.records.stores:
             self._load(read_slot, bytes_)
+
+    def _judge(self, foreign: Any, lane: Any, address: Any, written: Any) -> None:
+        """A race with a store of another wave, where that is `foreign`."""
+        builder, wave = self.out.builder, WAVE.of(self.out.builder, written)
+        order = WRITE_AFTER_WRITE if self.records.stores else READ_AFTER_WRITE
+        with builder.if_then(foreign):
+            unordered = builder.not_(self.order.visible(written, wave))
+            detail = builder.or_(builder.shl(wave, I64(8)), I64(order))
+            other = builder.add(INSTRUCTION.of(builder, written), I64(1))
+            self.races.when(unordered, lane, address, other, detail)
 
     def _store(
         self,

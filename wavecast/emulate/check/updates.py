@@ -1,0 +1,215 @@
+"""Which stores write what was computed from a load: updates of a place that lanes may share.
+
+A store is followed through the registers to the loads its data comes from, also where lanes
+exchange values, by LDS or without memory. An update that means the same when it is made twice (a
+maximum, setting a bit) is none: no lane loses anything by it. Nor is a reduction over lanes: where
+they exchange a value that is changed afterwards. Matrix products are not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from wavecast.isa import semantics
+from wavecast.isa.defuse import ENTRY, DefUse, bits_of
+from wavecast.isa.instruction import Decoded, Instruction
+from wavecast.isa.opcode import (
+    MemoryKind,
+    Opcode,
+    OpcodeFlag,
+    OperandAccess,
+    OperandKind,
+    Space,
+)
+from wavecast.isa.program import Program
+from wavecast.isa.semantics.lanes import LaneOps
+
+_GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
+_SAMPLES = 64
+_Read = tuple[int, bool]
+"""A definition that an instruction reads, and whether repeating what is done with it may give
+another result."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An instruction that makes a value, and what happens to that until it is stored: `changed` by
+    arithmetic, `moved` to other lanes, or `reduced`, which is moved and then changed."""
+
+    index: int
+    changed: bool = False
+    moved: bool = False
+    reduced: bool = False
+
+    def before(self, index: int, *, changes: bool = False, moves: bool = False) -> _Step:
+        """An instruction whose result this one changes or moves."""
+        reduced = self.reduced or (moves and self.changed)
+        return _Step(index, self.changed or changes, self.moved or moves, reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The `loads` whose values a store changes and writes. `moved`: lanes may have exchanged the
+    values on the way."""
+
+    loads: frozenset[int]
+    moved: bool
+
+
+def updates(program: Program) -> Mapping[int, Update]:
+    """Store -> what it updates of the memory that it writes."""
+    return _Chains(program).updates()
+
+
+class _Chains:
+    def __init__(self, program: Program) -> None:
+        self.program, self.chains = program, DefUse(program)
+        self._reads: dict[int, tuple[_Read, ...]] = {}
+        self._rows: dict[tuple[str, int], bool] = {}
+
+    def updates(self) -> dict[int, Update]:
+        found = {}
+        for instruction in self.program.instructions:
+            if _is(instruction, MemoryKind.STORE):
+                update = self._update(instruction)
+                if update.loads:
+                    found[instruction.index] = update
+        return found
+
+    def _update(self, store: Instruction) -> Update:
+        found: set[int] = set()
+        reduced: set[int] = set()
+        moved = False
+        work = [_Step(index) for index in self._definitions(store, _data(store))]
+        seen = set(work)
+        while work:
+            step = work.pop()
+            writer = self.program.instructions[step.index]
+            if _is(writer, MemoryKind.LOAD) and _share_memory(store, writer):
+                if step.changed:
+                    (reduced if step.reduced else found).add(step.index)
+                    moved |= step.moved
+                continue
+            for following in self._before(step, writer):
+                if following not in seen:
+                    seen.add(following)
+                    work.append(following)
+        return Update(frozenset(found - reduced), moved)
+
+    def _before(self, step: _Step, writer: Instruction) -> Iterator[_Step]:
+        """What the value that an instruction makes comes from."""
+        memory = writer.memory
+        if memory is None and writer.opcode.matrix is None:
+            moves = _moves(writer)
+            for definition, changes in self._sources(writer):
+                # an instruction with both reads other lanes first
+                yield step.before(definition, changes=changes).before(definition, moves=moves)
+        elif memory is not None and memory.kind is MemoryKind.PERMUTE:
+            for definition in self._definitions(writer, _data(writer)):
+                yield step.before(definition, moves=True)
+        elif _is(writer, MemoryKind.LOAD) and memory is not None and memory.space is Space.LDS:
+            for definition in self._stored_in_lds:
+                yield step.before(definition, moves=True)
+
+    @cached_property
+    def _stored_in_lds(self) -> frozenset[int]:
+        """What makes the values that the program stores in LDS."""
+        found: set[int] = set()
+        for instruction in self.program.instructions:
+            memory = instruction.memory
+            if _is(instruction, MemoryKind.STORE) and memory and memory.space is Space.LDS:
+                found |= self._definitions(instruction, _data(instruction))
+        return frozenset(found)
+
+    def _sources(self, instruction: Instruction) -> tuple[_Read, ...]:
+        """What an instruction without memory reads as values, not as masks of lanes."""
+        known = self._reads.get(instruction.index)
+        if known is None:
+            halves = [half for half in (instruction.decoded, instruction.second) if half]
+            found = {read for half in halves for read in self._values(instruction, half)}
+            known = self._reads[instruction.index] = tuple(found)
+        return known
+
+    def _values(self, instruction: Instruction, half: Decoded) -> Iterator[_Read]:
+        """What an instruction, or half of a VOPD pair, reads as values."""
+        number = 0
+        for operand, role in zip(half.operands, half.roles, strict=True):
+            if role.access is OperandAccess.WRITE:
+                continue
+            position, number = number, number + 1
+            if role.kind is OperandKind.LANE_MASK or not operand.bits:
+                continue
+            changes = not self._repeats(half.opcode, position)
+            registers = operand.bits & instruction.reads
+            for one in self._definitions(instruction, registers):
+                yield one, changes
+
+    def _repeats(self, opcode: Opcode, position: int) -> bool:
+        key = opcode.name, position
+        if key not in self._rows:
+            self._rows[key] = _repeats(opcode, position)
+        return self._rows[key]
+
+    def _definitions(self, instruction: Instruction, registers: int) -> set[int]:
+        found: set[int] = set()
+        for bit in bits_of(registers):
+            found |= self.chains.definitions(instruction.index, bit)
+        return found - {ENTRY}
+
+
+def _data(instruction: Instruction) -> int:
+    """The registers whose values are stored, or exchanged."""
+    found = 0
+    for operand, role in zip(instruction.operands, instruction.decoded.roles, strict=True):
+        if role.kind is OperandKind.VECTOR:
+            found |= operand.bits
+    return found & instruction.reads
+
+
+def _is(instruction: Instruction, kind: MemoryKind) -> bool:
+    return instruction.memory is not None and instruction.memory.kind is kind
+
+
+def _moves(instruction: Instruction) -> bool:
+    """Whether an instruction without memory reads registers of other lanes."""
+    swaps = OpcodeFlag.PERMLANE in instruction.opcode.flags
+    dpp = "dpp" in instruction.decoded.encoding or "dpp8" in instruction.modifiers
+    return swaps or dpp
+
+
+def _share_memory(store: Instruction, load: Instruction) -> bool:
+    """Whether an instruction may load from the memory that a store writes."""
+    mine, theirs = store.memory, load.memory
+    assert mine is not None
+    assert theirs is not None
+    either = Space.FLAT in (mine.space, theirs.space)
+    return either or (mine.space in _GLOBAL) == (theirs.space in _GLOBAL)
+
+
+def _repeats(opcode: Opcode, position: int) -> bool:
+    """Whether f(f(x)) is f(x) for the operand at a position among those that a row reads, and any
+    values of the others."""
+    if opcode.flags & {OpcodeFlag.CHOICE, OpcodeFlag.MOVE}:
+        return True
+    roles = [role for role in opcode.operands if role.access is not OperandAccess.WRITE]
+    meaning = semantics.of(opcode)
+    plain = set(opcode.implicit_reads) <= {"exec"} and all(
+        role.dwords == 1 and role.kind is not OperandKind.LANE_MASK for role in roles
+    )
+    if meaning is None or meaning.modifiers or not plain:
+        return False
+    random = np.random.default_rng(position)
+    inputs = [random.integers(0, 1 << 32, _SAMPLES, np.uint32) for _ in roles]
+    ops = LaneOps(_SAMPLES)
+    once = meaning.evaluate(ops, *inputs)[0]
+    if getattr(once, "dtype", None) != np.uint32:
+        return False
+    inputs[position] = once
+    return bool(np.array_equal(once, meaning.evaluate(ops, *inputs)[0]))
+
+
+__all__ = ["Update", "updates"]
