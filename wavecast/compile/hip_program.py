@@ -34,6 +34,15 @@ _WITHOUT_FILES: Final = frozenset(
 library, in whose place the linker has its own."""
 _ALIGNED: Final = 4096
 """Bytes; code objects begin at multiples of a page (LLVM, "Clang Offload Bundler")."""
+_DEBUG, _KEPT = b".debug_", b".wcbug_"
+"""Names of debug sections, and what they are called while programs are linked: with -Os Zig's
+linker drops those, and other options would make it build its C++ library again."""
+
+_WITH_LINES: Final = (
+    "-O1", "-gline-tables-only", "-mllvm", "-simplifycfg-hoist-common=false",
+    "-mllvm", "-simplifycfg-sink-common=false", "-mllvm", "-enable-tail-merge=false",
+)  # fmt: skip
+"""Options of host code whose calls keep their source lines: none is made of several."""
 
 
 def compile_object(
@@ -71,6 +80,8 @@ def compile_object(
         host = ("-x", "hip", "--cuda-host-only", f"--offload-arch={target}", "-O3", "-std=c++17")
         wave64 = wave_lanes_of(target) == 64 or "-mwavefrontsize64" in flags
         lanes = ("-DWAVECAST_HOST_WAVE64",) if wave64 else ()
+        if checked:  # reports name the lines that launch and copy
+            lanes = (*lanes, *_WITH_LINES)
         command = [
             *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *own, *lanes, *flags, *options,
             "-c", source, "-o", output,
@@ -78,6 +89,22 @@ def compile_object(
         done = process.run(command)
     if done.status or not output.is_file():
         raise hip.compile_error(done.log, done.status, tools)
+    if checked:
+        output.write_bytes(_renamed(output.read_bytes(), _DEBUG, _KEPT))
+
+
+def with_lines(data: bytes) -> bytes:
+    """An executable with the line table of checked sources under its usual name."""
+    return _renamed(data, _KEPT, _DEBUG)
+
+
+def _renamed(data: bytes, before: bytes, after: bytes) -> bytes:
+    """A 64-bit ELF file with other names of sections, as long as those before."""
+    (headers,) = struct.unpack_from("<Q", data, 40)
+    size, _, index = struct.unpack_from("<3H", data, 58)
+    first, length = struct.unpack_from("<2Q", data, headers + index * size + 24)
+    names = data[first : first + length].replace(before, after)
+    return data[:first] + names + data[first + length :]
 
 
 def compile_c(source: Path, output: Path, flags: Sequence[str] = ()) -> None:

@@ -19,7 +19,7 @@ _OTHER_SPACE = re.compile(r"\bptr addrspace\([2-9]\) ")
 
 
 class SourceAccess(IntEnum):
-    """What all accesses at a place of the source are. The values are words of native code."""
+    """What all accesses at a position of the source are. The values are words of native code."""
 
     UNKNOWN = 0
     VOLATILE = 1

@@ -66,7 +66,7 @@ def run_program(
     modes = [mode for mode in (checking, options.trace) if mode is not None]
     orders = OrderChecks(check.add) if check is not None and check.determinism else None
     emulator = Emulator(options.threads, Modes.of(modes), options.max_instructions, orders)
-    run = ProgramRun(device, emulator, program.gpus, check is not None, program.predict)
+    run = ProgramRun(device, emulator, program.gpus, checking, program.predict)
     if path.read_bytes()[:4] == b"\x7fELF":
         if program.compiler:
             raise UsageError(f"compiler options are for HIP and CUDA source; {path} is compiled")

@@ -1,4 +1,4 @@
-"""Updates that get lost: lanes of one wave load a place, change the value, and store it back.
+"""Updates that get lost: lanes of one wave load an element, change the value, and store it back.
 
 Loads that feed a store (`updates.py`) keep the addresses of their lanes. A store of one value by
 two lanes to one address is a lost update where both have loaded it from there; where values are
@@ -48,7 +48,7 @@ class LostUpdates(Observer):
     def __init__(self, program: Program) -> None:
         self.updates = updates(program)
         loads = sorted({load for update in self.updates.values() for load in update.loads})
-        # instructions that address two places count twice
+        # instructions that have two addresses count twice
         self.slots = {load: 2 * number % _SLOTS for number, load in enumerate(loads)}
         self._second: set[int] = set()
 
@@ -89,7 +89,7 @@ class LostUpdates(Observer):
         builder.call(function, [emitter.context, address, *numbers])
 
     def _slot(self, index: int) -> int:
-        """The slot of a load; those that address two places alternate."""
+        """The slot of a load; those that have two addresses alternate."""
         self._second ^= {index}
         return self.slots[index] + int(index not in self._second)
 

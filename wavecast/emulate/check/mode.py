@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -47,14 +48,14 @@ from wavecast.emulate.check.scratch_shadow import ScratchChecks
 from wavecast.emulate.check.special_numbers import NumberMemory, SpecialNumbers
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.stored_formats import StoredFormats
-from wavecast.emulate.check.tensors import AddressInterval, tensors_of
+from wavecast.emulate.check.tensors import AddressInterval, element_at, tensors_of
 from wavecast.emulate.check.written_bytes import WrittenBytes
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.isa.opcode import Space
-from wavecast.isa.program import Kernel
+from wavecast.isa.program import Kernel, Program
 from wavecast.isa.scopes import is_system
 from wavecast.wording import count
 
@@ -69,6 +70,23 @@ _OF_MEMORY = frozenset(
         Kind.UNINITIALISED_GLOBAL,
     }
 )
+
+
+class ProgramWorks(Protocol):
+    """The works of a program with streams. `active`: they need records of all memory."""
+
+    @property
+    def active(self) -> bool: ...
+
+    def launched(
+        self,
+        program: Program,
+        ranges: Sequence[AddressInterval],
+        shadows: Sequence[tuple[np.ndarray, ...]],
+        named: Callable[[int], str],
+    ) -> list[Report]:
+        """A launch has ended, with records (`records.py`) by range: what races with it."""
+        ...
 
 
 class CheckMode:
@@ -92,6 +110,8 @@ class CheckMode:
     ) -> None:
         self.found = found
         self.gpus = gpus
+        self.works: ProgramWorks | None = None
+        """What compares launches with other works, of a HIP program."""
         self.written = WrittenBytes() if written is None else written
         self.canary = canary
         self.numbers = numbers
@@ -250,6 +270,8 @@ class CheckWatch:
         self.checked: CheckedLaunch | None = None
         self._kept: list[object] = []
         observed, stored = self._observed(), self.bounds.stored(kernel, ranges)
+        if mode.works is not None and mode.works.active:
+            stored = set(range(len(ranges)))
         if mode.gpus is not None:
             self.checked = self._begin(mode.gpus)
             self.shadows = _lasting(mode.gpus, ranges, self.checked.gpu, observed, self._kept)
@@ -365,6 +387,9 @@ class CheckWatch:
             kernel, self.launch, self.owners, known, self.checked, *several, numbers
         )
         found = context.reports(entries, missing)
+        if self.mode.works is not None:
+            where = partial(element_at, self.owners.tensors)
+            found += self.mode.works.launched(kernel.program, self.ranges, self.shadows, where)
         found += self.mode.static(kernel, self.launch.code)
         found += self.mode.lane_sites.reports(kernel, self.launch, upper)
         found += format_reports(kernel.program, self.tensors) + self.format_reports

@@ -45,6 +45,7 @@ class Kind(IntEnum):
     ASSUMES_32_LANES = 31
     FP8_OVERFLOW = 32
     LOST_UPDATE = 33
+    HOST_RACE = 34
 
     @property
     def rule(self) -> str:
@@ -69,11 +70,13 @@ EXPLANATIONS: dict[Kind, str] = {
     "and acquire of agent scope orders them",
     Kind.GPU_RACE: "two GPUs touch the same memory, one of them writes, and nothing orders them: "
     "no release and acquire of system scope, no stream, event or host thread",
-    Kind.LAUNCH_RACE: "two launches of a GPU in different streams touch the same memory, one of "
+    Kind.LAUNCH_RACE: "two launches or copies in different streams touch the same memory, one of "
     "them writes, and no stream, event or host thread orders them",
+    Kind.HOST_RACE: "the host touches memory that a launch or a copy accesses, and has not waited "
+    "for it",
     Kind.LANE_RACE: "lanes of one instruction store different values to the same address",
-    Kind.LOST_UPDATE: "lanes of a wave load the same place, change the value and store it back: of "
-    "their updates one stays",
+    Kind.LOST_UPDATE: "lanes of a wave load the same element, change the value and store it back: "
+    "of their updates one stays",
     Kind.SAME_VALUE: "two workgroups store the same value to the same address and nothing orders "
     "them: harmless while the values are the same",
     Kind.UNINITIALISED_LDS: "LDS is read that no wave of the workgroup has written",

@@ -1,4 +1,4 @@
-"""Which stores write what was computed from a load: updates of a place that lanes may share.
+"""Which stores write what was computed from a load: updates of an element that lanes may share.
 
 A store is followed through the registers to the loads its data comes from, also where lanes
 exchange values, by LDS or without memory. An update that means the same when it is made twice (a

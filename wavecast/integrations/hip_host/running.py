@@ -13,11 +13,13 @@ from typing import Final
 
 from wavecast import processes
 from wavecast.arch import Device
+from wavecast.emulate.check.mode import CheckMode
 from wavecast.emulate.launch import Emulator
 from wavecast.errors import InputError
 from wavecast.integrations.hip_host.arena import Arena
 from wavecast.integrations.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.integrations.hip_host.library import runtime_folder
+from wavecast.integrations.hip_host.ordering import ProgramOrder
 from wavecast.integrations.hip_host.session import ProgramSession
 from wavecast.processes import Ended
 
@@ -39,13 +41,13 @@ class ProgramExit:
 class ProgramRun:
     """A program to run: what executes its launches, for which `device` and how many of them.
 
-    `checks` is whether the emulator checks, `predicts` whether launches have predicted times.
+    `checking` are the emulator's checks, `predicts` is whether launches have predicted times.
     """
 
     device: Device
     emulator: Emulator
     devices: int = 1
-    checks: bool = False
+    checking: CheckMode | None = None
     predicts: bool = False
 
     def run(self, command: Sequence[str]) -> ProgramExit:
@@ -53,7 +55,9 @@ class ProgramRun:
         `runtime_folder`."""
         library = runtime_folder()
         arena = Arena()
-        launcher = Launcher(self.emulator, self.device, arena, self.checks, self.predicts)
+        launcher = Launcher(
+            self.emulator, self.device, arena, self.checking is not None, self.predicts
+        )
         connected = False
 
         def serve(connection: socket.socket) -> None:
@@ -62,9 +66,10 @@ class ProgramRun:
                 arena.reset()
             connected = True
             launcher.allocations = []
+            order = self._order(command)
             files = (arena.file,)
             socket.send_fds(connection, [_ACCEPTED], files)
-            ProgramSession(connection, self.device, self.devices, arena, launcher).serve()
+            ProgramSession(connection, self.device, self.devices, arena, launcher, order).serve()
 
         try:
             with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
@@ -76,6 +81,14 @@ class ProgramRun:
         finally:
             arena.close()
         return ProgramExit(ended, tuple(launcher.kernels.values()), connected)
+
+    def _order(self, command: Sequence[str]) -> ProgramOrder | None:
+        """What compares the works of a process with each other."""
+        if self.checking is None:
+            return None
+        found = ProgramOrder(self.device.target, self.checking.found, Path(command[0]))
+        self.checking.works = found
+        return found
 
 
 def _environment(library: Path, path: Path) -> dict[str, str]:

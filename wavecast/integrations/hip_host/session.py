@@ -20,6 +20,7 @@ from wavecast.errors import CompileError, WavecastError
 from wavecast.integrations.hip_host.arena import Arena
 from wavecast.integrations.hip_host.launching import Launcher
 from wavecast.integrations.hip_host.modules import LoadedModule, load
+from wavecast.integrations.hip_host.ordering import ProgramOrder
 from wavecast.integrations.hip_host.properties import properties
 
 _WORDS: Final = struct.Struct("<QQ")
@@ -43,6 +44,7 @@ class ProgramSession:
     devices: int
     arena: Arena
     launcher: Launcher
+    order: ProgramOrder | None = None
     _modules: dict[int, LoadedModule] = field(default_factory=dict)
     _loaded: int = 0
 
@@ -57,6 +59,7 @@ class ProgramSession:
             6: self._allocations,
             7: self._library,
             8: self._compile,
+            9: self._order,
         }
         try:
             while True:
@@ -105,7 +108,12 @@ class ProgramSession:
     def _allocations(self, message: bytes) -> bytes:
         words = struct.unpack(f"<{len(message) // 8}Q", message)
         self.launcher.allocations = list(zip(words[::2], words[1::2], strict=True))
+        if self.order is not None:
+            self.order.allocations = self.launcher.allocations
         return b""
+
+    def _order(self, message: bytes) -> bytes:
+        return b"" if self.order is None else self.order.tell(message)
 
     def _library(self, message: bytes) -> bytes:
         name, _, rest = message.partition(b"\0")

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "runtime.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -116,14 +117,29 @@ void ensure_session(void) {
     if (connection < 0) start_session();
 }
 
-void enter(void) {
+static __thread unsigned depth;
+static __thread char *called_from;
+
+void enter_from(void *address) {
     pthread_once(&lock_made, make_lock);
     pthread_mutex_lock(&lock);
+    if (!depth++) called_from = address;
     ensure_session();
 }
 
+bool is_inside(void) { return depth; }
+
+unsigned long long in_file(unsigned long long address) {
+    Dl_info info;
+    if (!address || !dladdr((void *)(size_t)address, &info)) return 0;
+    return address - (size_t)info.dli_fbase;
+}
+
+unsigned long long caller(void) { return in_file((size_t)called_from); }
+
 hipError_t leave(hipError_t error) {
     if (error) last_error = error;
+    if (depth) --depth;
     pthread_mutex_unlock(&lock);
     return error;
 }

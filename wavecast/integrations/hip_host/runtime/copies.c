@@ -1,6 +1,8 @@
 // Copies and fills: of the arena, of host memory, and of symbols.
 #include "runtime.h"
 
+#define INLINED static inline __attribute__((always_inline))  // for the address of the caller
+
 static Work copy_of(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                     size_t height) {
     Work work = {.kind = COPY_WORK};
@@ -10,13 +12,20 @@ static Work copy_of(void *to, size_t to_pitch, const void *from, size_t from_pit
     return work;
 }
 
+static hipError_t submitted(hipStream_t stream, Work *work, bool waits) {
+    hipError_t error = submit(stream, work);
+    if (waits && !error) tell(HOST_WAITS_STREAM, 0, stream_id(stream), 0, 0, 0, 0);
+    return error;
+}
+
 // Bytes from the first to after the last of rows.
 static size_t extent(size_t pitch, size_t width, size_t height) {
     return width && height ? pitch * (height - 1) + width : 0;
 }
 
-static hipError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                            size_t width, size_t height, hipMemcpyKind kind, hipStream_t stream) {
+INLINED hipError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                             size_t width, size_t height, hipMemcpyKind kind, hipStream_t stream,
+                             bool waits) {
     enter();
     if ((unsigned)kind > hipMemcpyDefault && kind != hipMemcpyDeviceToDeviceNoCU)
         return leave(hipErrorInvalidMemcpyDirection);
@@ -31,26 +40,26 @@ static hipError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t 
         error = hipErrorInvalidValue;
     if (error) return leave(error);
     Work work = copy_of(to, to_pitch, from, from_pitch, width, height);
-    return leave(submit(stream, &work));
+    return leave(submitted(stream, &work, waits));
 }
 
 API hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind) {
-    return copy_rows(to, bytes, from, bytes, bytes, 1, kind, NULL);
+    return copy_rows(to, bytes, from, bytes, bytes, 1, kind, NULL, true);
 }
 API hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind,
                               hipStream_t stream) {
-    return copy_rows(to, bytes, from, bytes, bytes, 1, kind, stream);
+    return copy_rows(to, bytes, from, bytes, bytes, 1, kind, stream, false);
 }
 API hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, hipMemcpyKind kind,
                                    hipStream_t stream) {
-    return copy_rows(to, bytes, from, bytes, bytes, 1, kind, stream);
+    return copy_rows(to, bytes, from, bytes, bytes, 1, kind, stream, true);
 }
 #define COPY(name, target, source, kind)                                                           \
     API hipError_t name(target to, source from, size_t bytes) {                                    \
-        return copy_rows(to, bytes, from, bytes, bytes, 1, kind, NULL);                            \
+        return copy_rows(to, bytes, from, bytes, bytes, 1, kind, NULL, true);                            \
     }                                                                                              \
     API hipError_t name##Async(target to, source from, size_t bytes, hipStream_t stream) {         \
-        return copy_rows(to, bytes, from, bytes, bytes, 1, kind, stream);                          \
+        return copy_rows(to, bytes, from, bytes, bytes, 1, kind, stream, false);                   \
     }
 COPY(hipMemcpyHtoD, hipDeviceptr_t, void *, hipMemcpyHostToDevice)
 COPY(hipMemcpyDtoH, void *, hipDeviceptr_t, hipMemcpyDeviceToHost)
@@ -61,7 +70,7 @@ API hipError_t hipMemcpyPeerAsync(void *to, int device, const void *from, int fr
     enter();
     bool known = is_device(device) && is_device(from_device);
     if (!known) return leave(hipErrorInvalidDevice);
-    return leave(copy_rows(to, bytes, from, bytes, bytes, 1, hipMemcpyDeviceToDevice, stream));
+    return leave(copy_rows(to, bytes, from, bytes, bytes, 1, hipMemcpyDeviceToDevice, stream, false));
 }
 API hipError_t hipMemcpyPeer(void *to, int device, const void *from, int from_device,
                              size_t bytes) {
@@ -69,12 +78,12 @@ API hipError_t hipMemcpyPeer(void *to, int device, const void *from, int from_de
 }
 API hipError_t hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                            size_t width, size_t height, hipMemcpyKind kind) {
-    return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, NULL);
+    return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, NULL, true);
 }
 API hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                                 size_t width, size_t height, hipMemcpyKind kind,
                                 hipStream_t stream) {
-    return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream);
+    return copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream, false);
 }
 
 static char *position(hipPitchedPtr pointer, hipPos offset, size_t slice) {
@@ -88,16 +97,22 @@ API hipError_t hipMemcpy3DAsync(const hipMemcpy3DParms *copy, hipStream_t stream
         char *to = position(copy->dstPtr, copy->dstPos, slice);
         char *from = position(copy->srcPtr, copy->srcPos, slice);
         hipError_t error = copy_rows(to, copy->dstPtr.pitch, from, copy->srcPtr.pitch,
-                                     copy->extent.width, copy->extent.height, copy->kind, stream);
+                                     copy->extent.width, copy->extent.height, copy->kind, stream,
+                                     false);
         if (error) return leave(error);
     }
     return leave(hipSuccess);
 }
-API hipError_t hipMemcpy3D(const hipMemcpy3DParms *copy) { return hipMemcpy3DAsync(copy, NULL); }
+API hipError_t hipMemcpy3D(const hipMemcpy3DParms *copy) {
+    enter();
+    hipError_t error = hipMemcpy3DAsync(copy, NULL);
+    if (!error) tell(HOST_WAITS_STREAM, 0, 0, 0, 0, 0, 0);
+    return leave(error);
+}
 
 // --- fills
-static hipError_t set_rows(void *pointer, size_t pitch, unsigned value, unsigned element,
-                           size_t width, size_t height, hipStream_t stream) {
+INLINED hipError_t set_rows(void *pointer, size_t pitch, unsigned value, unsigned element,
+                            size_t width, size_t height, hipStream_t stream) {
     enter();
     size_t bytes = width * element;
     if (bytes > pitch) return leave(hipErrorInvalidValue);
@@ -144,8 +159,8 @@ API hipError_t hipMemsetD32Async(hipDeviceptr_t pointer, int value, size_t count
 }
 
 // --- symbols: variables of device code
-static hipError_t copy_symbol(const void *symbol, size_t offset, void *to, const void *from,
-                              size_t bytes, hipStream_t stream) {
+INLINED hipError_t copy_symbol(const void *symbol, size_t offset, void *to, const void *from,
+                               size_t bytes, hipStream_t stream, bool waits) {
     enter();
     Variable *variable = variable_of(symbol);
     if (!variable) return leave(hipErrorInvalidSymbol);
@@ -155,29 +170,34 @@ static hipError_t copy_symbol(const void *symbol, size_t offset, void *to, const
     if (error || (!other && bytes)) return leave(error ? error : hipErrorInvalidValue);
     char *address = variable->address + offset;
     Work work = copy_of(to ? to : address, bytes, to ? address : from, bytes, bytes, 1);
-    return leave(submit(stream, &work));
+    return leave(submitted(stream, &work, waits));
 }
 
 API hipError_t hipMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes,
                                       size_t offset, hipMemcpyKind kind, hipStream_t stream) {
     if (kind == hipMemcpyDeviceToHost || kind == hipMemcpyHostToHost)
         return enter(), leave(hipErrorInvalidMemcpyDirection);
-    return copy_symbol(symbol, offset, NULL, from, bytes, stream);
+    return copy_symbol(symbol, offset, NULL, from, bytes, stream, false);
 }
 API hipError_t hipMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset,
                                  hipMemcpyKind kind) {
-    return hipMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, NULL);
+    if (kind == hipMemcpyDeviceToHost || kind == hipMemcpyHostToHost)
+        return enter(), leave(hipErrorInvalidMemcpyDirection);
+    return copy_symbol(symbol, offset, NULL, from, bytes, NULL, true);
 }
 API hipError_t hipMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset,
                                         hipMemcpyKind kind, hipStream_t stream) {
     if (kind == hipMemcpyHostToDevice || kind == hipMemcpyHostToHost)
         return enter(), leave(hipErrorInvalidMemcpyDirection);
     if (!to) return enter(), leave(hipErrorInvalidValue);
-    return copy_symbol(symbol, offset, to, NULL, bytes, stream);
+    return copy_symbol(symbol, offset, to, NULL, bytes, stream, false);
 }
 API hipError_t hipMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
                                    hipMemcpyKind kind) {
-    return hipMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, NULL);
+    if (kind == hipMemcpyHostToDevice || kind == hipMemcpyHostToHost)
+        return enter(), leave(hipErrorInvalidMemcpyDirection);
+    if (!to) return enter(), leave(hipErrorInvalidValue);
+    return copy_symbol(symbol, offset, to, NULL, bytes, NULL, true);
 }
 API hipError_t hipGetSymbolAddress(void **pointer, const void *symbol) {
     enter();

@@ -381,6 +381,7 @@ static __thread struct {
     dim3 grid, block;
     size_t dynamic_lds;
     hipStream_t stream;
+    unsigned long long site;
 } configured[16];
 static __thread unsigned configured_count;
 
@@ -389,6 +390,7 @@ API hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t dynamic_
     if (configured_count == 16) fail("launches within the arguments of 16 launches");
     configured[configured_count].grid = grid, configured[configured_count].block = block;
     configured[configured_count].dynamic_lds = dynamic_lds;
+    configured[configured_count].site = (size_t)__builtin_return_address(0);
     configured[configured_count++].stream = stream;
     return hipSuccess;
 }
@@ -399,5 +401,6 @@ API hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *dynami
     *grid = configured[configured_count].grid, *block = configured[configured_count].block;
     *dynamic_lds = configured[configured_count].dynamic_lds;
     *stream = configured[configured_count].stream;
+    launch_site = configured[configured_count].site;
     return hipSuccess;
 }

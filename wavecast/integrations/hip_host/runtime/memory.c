@@ -97,6 +97,7 @@ hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned f
     ++count, ++version;
     cursor = offset + reserved > cursor ? offset + reserved : cursor;
     if (on_device) used[current_device] += bytes;
+    if (!on_device) tell(HOST_MEMORY, 0, (size_t)address, bytes, 0, 0, 0);
     if (session.canary) fill(address, bytes);
     *pointer = address;
     return hipSuccess;
@@ -171,16 +172,22 @@ API hipError_t hipMalloc3D(hipPitchedPtr *pointer, hipExtent extent) {
     return hipMallocPitch(&pointer->ptr, &pointer->pitch, extent.width, height);
 }
 
-static hipError_t freed(void *pointer) {
+static inline __attribute__((always_inline)) hipError_t freed(void *pointer) {
     enter();
+    tell(HOST_WAITS_DEVICE, 0, 0, 0, 0, 0, 0);  // hipFree waits for all work
     return leave(release(pointer));
 }
 API hipError_t hipFree(void *pointer) { return freed(pointer); }
 API hipError_t hipHostFree(void *pointer) { return freed(pointer); }
 API hipError_t hipFreeHost(void *pointer) { return freed(pointer); }
 API hipError_t hipFreeAsync(void *pointer, hipStream_t stream) {
-    (void)stream;
-    return pointer ? freed(pointer) : hipErrorInvalidValue;
+    enter();
+    if (!pointer) return leave(hipErrorInvalidValue);
+    Allocation *found = allocation_of(pointer);
+    size_t bytes = found && found->address == pointer ? found->bytes : 0;
+    if (session.canary) send_allocations();
+    if (bytes) tell(FREES, 0, stream_id(stream), (size_t)pointer, bytes, 0, 0);
+    return leave(release(pointer));
 }
 
 // Registered memory gets pages of the arena: the same bytes under the host's address and under one

@@ -16,7 +16,17 @@
 #define MAXIMUM_DEVICES 64
 
 // --- connection.c
-enum Operation { HELLO = 1, LOAD, LAUNCH, OCCUPANCY, UNLOAD, ALLOCATIONS, LIBRARY, COMPILE };
+enum Operation {
+    HELLO = 1,
+    LOAD,
+    LAUNCH,
+    OCCUPANCY,
+    UNLOAD,
+    ALLOCATIONS,
+    LIBRARY,
+    COMPILE,
+    ORDER
+};
 
 typedef struct {
     hipDeviceProp_t properties;
@@ -39,7 +49,12 @@ Reply request(enum Operation operation, const void *head, size_t head_bytes, con
               size_t tail_bytes);
 _Noreturn void end(int code, const char *message);  // of the program
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void enter(void);  // connects where needed, and takes the lock
+// connects where needed, and takes the lock
+#define enter() enter_from(__builtin_return_address(0))
+void enter_from(void *address);
+unsigned long long in_file(unsigned long long address);  // counted from the start of its file
+unsigned long long caller(void);                         // where the program called, in its file
+bool is_inside(void);             // whether this thread is in a call of the API
 hipError_t leave(hipError_t error);
 void *new_memory(size_t bytes);  // zeros; ends the program without memory
 
@@ -132,6 +147,30 @@ double launch(const Work *work);  // seconds on the device, 0 without prediction
 bool is_stream(hipStream_t stream);
 bool is_capturing(hipStream_t stream);
 void stream_advance(hipStream_t stream, double seconds);
+
+// --- order.c
+enum OrderEvent {
+    STREAM = 1,         // id, flags
+    RECORD,             // event, stream
+    STREAM_WAITS,       // stream, event
+    HOST_WAITS_STREAM,  // stream
+    HOST_WAITS_EVENT,   // event
+    HOST_WAITS_DEVICE,
+    LAUNCHES,     // stream: the work of the next launch
+    LAUNCHED,     // it has been executed
+    READS,        // stream, address, pitch, width, rows: of a copy
+    WRITES,       // the same
+    FILLS,        // the same
+    FREES,        // stream, address, bytes
+    HOST_MEMORY,  // address, bytes: memory that host and devices access
+    HOST_ACCESS   // address
+};
+bool is_ordering(void);
+extern __thread unsigned long long launch_site;  // of the kernel<<<…>>> at hand, or 0
+void tell(enum OrderEvent event, unsigned long long at, unsigned long long a, unsigned long long b,
+          unsigned long long c, unsigned long long d, unsigned long long e);
+void tell_work(unsigned long long stream, const Work *work);
+unsigned long long stream_id(hipStream_t stream);
 
 // --- libraries.c
 void send_allocations(void);  // to the emulator, where they have changed

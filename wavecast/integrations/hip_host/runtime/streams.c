@@ -10,6 +10,7 @@
 
 struct ihipStream_t {
     unsigned magic, flags;
+    unsigned long long id;
     int device, priority;
     double now;
     hipGraph_t capture;
@@ -17,6 +18,7 @@ struct ihipStream_t {
 };
 struct ihipEvent_t {
     unsigned magic, flags;
+    unsigned long long id;
     bool recorded;
     double device_time, host_time;
     hipGraph_t capture;  // of the stream that recorded it
@@ -24,11 +26,13 @@ struct ihipEvent_t {
 
 static struct ihipStream_t null_stream = {.magic = STREAM_MAGIC};
 static struct ihipStream_t *streams;
+static unsigned long long last_id;  // of streams and events; the null stream has 0
 
 static hipStream_t stream_of(hipStream_t stream) {
     bool null = !stream || stream == hipStreamLegacy || stream == hipStreamPerThread;
     return null ? &null_stream : stream;
 }
+unsigned long long stream_id(hipStream_t stream) { return stream_of(stream)->id; }
 bool is_stream(hipStream_t stream) { return stream_of(stream)->magic == STREAM_MAGIC; }
 bool is_capturing(hipStream_t stream) { return stream_of(stream)->capture; }
 
@@ -68,15 +72,19 @@ static void set_work(const Work *work) {
 }
 
 hipError_t execute(hipStream_t stream, const Work *work) {
+    if (work->kind == KERNEL_WORK) tell_work(stream_id(stream), work);
     switch (work->kind) {
         case KERNEL_WORK:
             stream_advance(stream, launch(work));
+            tell(LAUNCHED, 0, 0, 0, 0, 0, 0);
             break;
         case COPY_WORK:
             copy_work(work);
+            tell_work(stream_id(stream), work);  // protects pages that the copy has used
             break;
         case SET_WORK:
             set_work(work);
+            tell_work(stream_id(stream), work);
             break;
         case HOST_WORK:
             work->host.call(work->host.data);
@@ -105,7 +113,9 @@ static hipError_t create_stream(hipStream_t *stream, unsigned flags, int priorit
     hipStream_t made = new_memory(sizeof *made);
     made->magic = STREAM_MAGIC, made->flags = flags, made->priority = priority;
     made->device = current_device, made->next = streams;
+    made->id = ++last_id;
     streams = *stream = made;
+    tell(STREAM, 0, made->id, flags, 0, 0, 0);
     return leave(hipSuccess);
 }
 API hipError_t hipStreamCreate(hipStream_t *stream) { return create_stream(stream, 0, 0); }
@@ -128,7 +138,9 @@ API hipError_t hipStreamDestroy(hipStream_t stream) {
 static hipError_t waited(hipStream_t stream) {
     enter();
     if (!is_stream(stream)) return leave(hipErrorInvalidHandle);
-    return leave(stream_of(stream)->capture ? hipErrorStreamCaptureUnsupported : hipSuccess);
+    if (stream_of(stream)->capture) return leave(hipErrorStreamCaptureUnsupported);
+    tell(HOST_WAITS_STREAM, 0, stream_id(stream), 0, 0, 0, 0);
+    return leave(hipSuccess);
 }
 API hipError_t hipStreamSynchronize(hipStream_t stream) { return waited(stream); }
 API hipError_t hipStreamQuery(hipStream_t stream) { return waited(stream); }
@@ -158,6 +170,7 @@ API hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned
     stream = stream_of(stream);
     if (event->capture) stream->capture = event->capture;  // it joins the capture
     if (event->recorded && event->device_time > stream->now) stream->now = event->device_time;
+    if (event->recorded) tell(STREAM_WAITS, 0, stream->id, event->id, 0, 0, 0);
     return leave(hipSuccess);
 }
 API hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t call, void *data) {
@@ -184,6 +197,7 @@ API hipError_t hipStreamAttachMemAsync(hipStream_t stream, void *pointer, size_t
 }
 API hipError_t hipDeviceSynchronize(void) {
     enter();
+    tell(HOST_WAITS_DEVICE, 0, 0, 0, 0, 0, 0);
     return leave(hipSuccess);
 }
 
@@ -220,7 +234,7 @@ API hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
     enter();
     if (!event) return leave(hipErrorInvalidValue);
     *event = new_memory(sizeof **event);
-    (*event)->magic = EVENT_MAGIC, (*event)->flags = flags;
+    (*event)->magic = EVENT_MAGIC, (*event)->flags = flags, (*event)->id = ++last_id;
     return leave(hipSuccess);
 }
 API hipError_t hipEventCreate(hipEvent_t *event) { return hipEventCreateWithFlags(event, 0); }
@@ -243,11 +257,14 @@ API hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     event->recorded = true, event->device_time = stream->now;
     event->host_time = now.tv_sec + 1e-9 * now.tv_nsec;
+    tell(RECORD, 0, event->id, stream->id, 0, 0, 0);
     return leave(hipSuccess);
 }
 static hipError_t finished(hipEvent_t event) {
     enter();
-    return leave(is_event(event) ? hipSuccess : hipErrorInvalidHandle);
+    if (!is_event(event)) return leave(hipErrorInvalidHandle);
+    if (event->recorded) tell(HOST_WAITS_EVENT, 0, event->id, 0, 0, 0, 0);
+    return leave(hipSuccess);
 }
 API hipError_t hipEventSynchronize(hipEvent_t event) { return finished(event); }
 API hipError_t hipEventQuery(hipEvent_t event) { return finished(event); }
