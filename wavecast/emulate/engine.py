@@ -8,6 +8,7 @@ each other (grid barriers, locks, semaphores, look-back chains) as they may on t
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate import hostmemory, initial
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError
-from wavecast.emulate.mode import Mode
+from wavecast.emulate.mode import LaunchWatch, Mode
 from wavecast.emulate.native import translate
 from wavecast.emulate.resident import (
     BROKEN,
@@ -119,7 +120,8 @@ def run(
     )
     attach = watch.attach if watch is not None else None
     team, shared = Team() if team is None else team, team is not None
-    workers = [_Worker(grid, team, attach, member) for _ in range(threads)]
+    crowd = _Crowd(watch)
+    workers = [_Worker(grid, team, attach, member, crowd) for _ in range(threads)]
     done = False
     try:
         team.entered(len(workers))
@@ -166,6 +168,32 @@ def _executor(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="wavecast-workers")
 
 
+class _Crowd:
+    """The workgroups of a launch that are under way, and how many may be."""
+
+    def __init__(self, watch: LaunchWatch | None) -> None:
+        self.watch = watch
+        self.limit = watch.residents if watch is not None else None
+        self.count = 0
+        """Workgroups put aside, and the current ones of the workers."""
+        self.lock = threading.Lock()
+        self.lifted = False
+
+    @property
+    def full(self) -> bool:
+        return self.limit is not None and self.count >= self.limit
+
+    def lift(self, instruction: int) -> bool:
+        """Let more workgroups start where those under way all wait, one at an instruction, because
+        no more may. False where that is not why."""
+        with self.lock:
+            if self.full and self.watch is not None:
+                self.watch.crowded(instruction)
+                self.limit, self.lifted = None, True
+                return True
+            return False
+
+
 class _Worker:
     """One host thread: the workgroup it runs, and those it has put aside."""
 
@@ -175,8 +203,10 @@ class _Worker:
         team: Team,
         attach: Callable[[np.ndarray], None] | None,
         member: TeamMember | None,
+        crowd: _Crowd,
     ) -> None:
         self.grid, self.team, self.attach, self.member = grid, team, attach, member
+        self.crowd, self.lifted = crowd, False
         self.aside: deque[Resident] = deque()
         self.error: BaseException | None = None
         self.current = self._resident()
@@ -186,6 +216,8 @@ class _Worker:
         """Calls of the native loop since one of this worker's workgroups has moved."""
 
     def _resident(self) -> Resident:
+        with self.crowd.lock:
+            self.crowd.count += 1
         made = Resident(self.grid)
         if self.attach is not None:
             self.attach(made.context)
@@ -215,8 +247,10 @@ class _Worker:
             if not self.aside:
                 return False
             self.current = self.aside.popleft()
+            with self.crowd.lock:
+                self.crowd.count -= 1
         elif not resident.active or resident.moved():
-            if resident.active and resident.stalled() and self._alone():
+            if resident.active and resident.stalled() and self._alone() and not self._lift():
                 raise resident.endless()
             self._moved()
             self.slices += 1
@@ -234,6 +268,7 @@ class _Worker:
     def _rotate(self) -> None:
         """Put the current workgroup aside for one not started yet, or for one put aside before."""
         room = (len(self.aside) + 2) * self.grid.resident_bytes <= _RESIDENT_BYTES
+        room = room and not self.crowd.full
         if self.current.active and room and not self.grid.exhausted:
             self.aside.append(self.current)
             self.current = self._resident()
@@ -245,12 +280,22 @@ class _Worker:
         rounds = _ROUNDS * (len(self.aside) + 1)
         if self.still >= rounds:
             waits = self.team.deadlock(id(self), self.epoch, self._waits)
-            if waits:
+            if waits and not self._lift():
                 raise ExecutionError(self._deadlock(waits))
         if self.member is not None:
             self._leave_the_host(len(self.aside) + 1)
         elif self.idle >= rounds:
             time.sleep(_PAUSE)
+
+    def _lift(self) -> bool:
+        """Whether more workgroups can start now, which could not because of the limit."""
+        if self.grid.exhausted:
+            return False
+        if not self.crowd.lift(self.current.waiting()) and self.lifted == self.crowd.lifted:
+            return False
+        self.lifted, self.still = True, 0
+        self.team.resumed()
+        return True
 
     def _leave_the_host(self, residents: int) -> None:
         """Sleep between rounds in which no workgroup has moved, longer every time."""

@@ -305,6 +305,17 @@ class Resident:
             f"workgroup {group}, {_waves(waves)} {text}" for text, waves in sorted(found.items())
         ]
 
+    def waiting(self) -> int:
+        """The instruction that a wave polls, or where one waits: an index."""
+        kernel, layout = self.grid.native.kernel, self.grid.native.layout
+        words = self.states.reshape(len(self.used), -1)
+        waves = [wave for wave in range(len(self.flags)) if self.flags[wave] != _ENDED]
+        paused = [(wave, int(words[wave, state.ERROR_INSTRUCTION])) for wave in waves]
+        for wave, index in paused:
+            for poll in polling.polls(kernel.program, words[wave], layout, index)[:1]:
+                return poll.instruction.index
+        return paused[0][1] if paused else 0
+
     def error(self) -> ExecutionError | Unsupported:
         """What went wrong, where, after BROKEN."""
         status, group, wave = (int(self.job[index]) for index in (_STATUS, _GROUP, _WAVE))

@@ -73,6 +73,12 @@ class Team:
             if not self._dead:
                 self._stuck.clear()
 
+    def resumed(self) -> None:
+        """What was found to be a deadlock is none: more can start now."""
+        with self._lock:
+            self._dead = []
+        self.moved()
+
     def idle(self, worker: int, *, idle: bool) -> None:
         """A worker's workgroups only wait, or do so no longer."""
         with self._lock:

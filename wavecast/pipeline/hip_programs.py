@@ -62,7 +62,9 @@ def run_program(
     if device.vendor != "amd":
         raise UsageError(f"only AMD GPUs can be executed, not {device.name}")
     check = options.check
-    checking = CheckMode(check.add, CANARY, numbers=check.numbers) if check is not None else None
+    checking = None
+    if check is not None:
+        checking = CheckMode(check.add, CANARY, numbers=check.numbers, device=device)
     modes = [mode for mode in (checking, options.trace) if mode is not None]
     orders = OrderChecks(check.add) if check is not None and check.determinism else None
     emulator = Emulator(options.threads, Modes.of(modes), options.max_instructions, orders)

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from wavecast import limits
+from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.source_accesses import SourceAccess
 from wavecast.emulate import hostmemory
@@ -44,6 +45,7 @@ from wavecast.emulate.check.reach import ReachChecks
 from wavecast.emulate.check.registers import RegisterChecks, Undefined
 from wavecast.emulate.check.release_memory import ReleaseMemory
 from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.check.residency import crowded, residency
 from wavecast.emulate.check.scratch_shadow import ScratchChecks
 from wavecast.emulate.check.special_numbers import NumberMemory, SpecialNumbers
 from wavecast.emulate.check.static import static_reports
@@ -96,7 +98,8 @@ class CheckMode:
     that fills memory which was allocated and not written, 0 where nothing is filled. `numbers`
     adds the first NaN and the first infinity, which a kernel may make on purpose. `written` is the
     memory whose bytes are followed one by one. With `gpus`, launches of several GPUs run at once,
-    and are compared with each other.
+    and are compared with each other. `device` is the GPU that holds the workgroups, by default the
+    usual one of the code's target.
     """
 
     def __init__(
@@ -107,9 +110,11 @@ class CheckMode:
         numbers: bool = False,
         written: WrittenBytes | None = None,
         gpus: GpuOrder | None = None,
+        device: Device | None = None,
     ) -> None:
         self.found = found
         self.gpus = gpus
+        self.device = device
         self.works: ProgramWorks | None = None
         """What compares launches with other works, of a HIP program."""
         self.written = WrittenBytes() if written is None else written
@@ -289,6 +294,9 @@ class CheckWatch:
         self.clocks = self._clocks(kernel.program.target, waves, list(tracked.values()))
         if tracked:
             self.quantum = ORDERED_QUANTUM
+        self.residency = residency(launch, native.descriptor, mode.device)
+        self.residents = self.residency.workgroups if self.residency is not None else None
+        self._crowded: list[Report] = []
         self.owners = Owners(self.tensors, ranges)
         self.tag_words = followed.total
         special = mode.special_numbers(kernel, launch.code)
@@ -335,6 +343,12 @@ class CheckWatch:
         if self.mode.gpus is not None:  # another launch may observe what this one releases
             observing |= {i for i, found in self.accesses.atomicity.items() if found in _SIGNALLING}
         return self.bounds.reached(observing, self.ranges)
+
+    def crowded(self, instruction: int) -> None:
+        """Workgroups wait for others that cannot start."""
+        assert self.residency is not None
+        kernel = self.native.kernel
+        self._crowded.append(crowded(kernel, self.launch, self.residency, instruction))
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
@@ -386,7 +400,7 @@ class CheckWatch:
         context = LaunchFindings(
             kernel, self.launch, self.owners, known, self.checked, *several, numbers
         )
-        found = context.reports(entries, missing)
+        found = context.reports(entries, missing) + self._crowded
         if self.mode.works is not None:
             where = partial(element_at, self.owners.tensors)
             found += self.mode.works.launched(kernel.program, self.ranges, self.shadows, where)

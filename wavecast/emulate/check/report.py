@@ -46,6 +46,7 @@ class Kind(IntEnum):
     FP8_OVERFLOW = 32
     LOST_UPDATE = 33
     HOST_RACE = 34
+    NOT_RESIDENT = 35
 
     @property
     def rule(self) -> str:
@@ -74,6 +75,8 @@ EXPLANATIONS: dict[Kind, str] = {
     "them writes, and no stream, event or host thread orders them",
     Kind.HOST_RACE: "the host touches memory that a launch or a copy accesses, and has not waited "
     "for it",
+    Kind.NOT_RESIDENT: "workgroups wait for others that cannot start before they end, because the "
+    "GPU does not hold all at once",
     Kind.LANE_RACE: "lanes of one instruction store different values to the same address",
     Kind.LOST_UPDATE: "lanes of a wave load the same element, change the value and store it back: "
     "of their updates one stays",

@@ -16,6 +16,7 @@ from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
+from wavecast.emulate.mode import LaunchWatch
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Kernel
@@ -53,11 +54,8 @@ class WriterMode:
         return WriterWatch(self)
 
 
-class WriterWatch:
+class WriterWatch(LaunchWatch):
     """The words of one launch's contexts."""
-
-    workgroups: np.ndarray | None = None
-    quantum: int | None = None
 
     def __init__(self, mode: WriterMode) -> None:
         self.mode = mode

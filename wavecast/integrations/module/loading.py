@@ -120,7 +120,7 @@ def load(
     reports = asked if asked is not None else Reports()
     checking = None
     if asked is not None:
-        checking = CheckMode(reports.add, CANARY, numbers=reports.numbers)
+        checking = CheckMode(reports.add, CANARY, numbers=reports.numbers, device=device)
     modes = [mode for mode in (checking, trace) if mode is not None]
     orders = OrderChecks(reports.add) if asked is not None and reports.determinism else None
     emulator = Emulator(threads, Modes.of(modes), max_instructions, orders)

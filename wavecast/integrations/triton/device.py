@@ -92,12 +92,14 @@ def device(
     tracing = TraceMode() if trace is True else trace or None
     written = WrittenBytes()
     watching: list[Mode] = [] if tracing is None else [tracing]
+    predicted = _predicted_device(arch, facts)
     node_checks = NodeChecks(count) if checked and count != 1 else None
     if checked:
         order = node_checks.order if node_checks is not None else None
         checks = CheckMode(
-            reports.add, CANARY, numbers=reports.numbers, written=written, gpus=order
-        )
+            reports.add, CANARY, numbers=reports.numbers, written=written, gpus=order,
+            device=predicted,
+        )  # fmt: skip
         watching.append(checks)
     if count != 1 and tracing is not None:
         raise UsageError(
@@ -112,7 +114,6 @@ def device(
         )
     orders = OrderChecks(reports.add) if checked and reports.determinism else None
     emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
-    predicted = _predicted_device(arch, facts)
     streams = node_checks.order.streams if node_checks is not None else None
     node = GpuNode(count, streams) if count != 1 else None
     if node is None:
