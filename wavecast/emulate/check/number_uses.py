@@ -359,8 +359,8 @@ def _has_cycle(found: _Slice) -> bool:
 __all__ = [
     "FATE_NONE",
     "Fate",
-    "NumberUses",
     "LaneSelection",
+    "NumberUses",
     "parts",
     "selected_operands",
     "selection_mask",

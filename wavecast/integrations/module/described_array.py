@@ -18,6 +18,7 @@ import numpy as np
 from wavecast import files
 from wavecast.dtypes import Dtype, Spelling
 from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
+from wavecast.extras import install_hint
 
 BLOCK: Final = 1 << 20
 """Elements of a block. Random numbers are drawn in 64 bits, so it takes eight times as many
@@ -127,7 +128,7 @@ def _torch(dtype: str = "") -> Any:
     try:
         import torch
     except ImportError:
-        hint = "pip install 'wavecast[torch]'"
+        hint = install_hint("torch")
         raise MissingTool(f"{dtype} needs PyTorch", hint=hint) from None
     return torch
 
