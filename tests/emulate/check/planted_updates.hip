@@ -119,6 +119,26 @@ extern "C" __global__ void looked_first_right(float* out, float* data, unsigned*
     }
 }
 
+extern "C" __global__ void queue_wrong(float* out, float* data, unsigned* sync) {
+    __shared__ unsigned item;
+    for (int k = 0; k < 3; ++k) {
+        if (threadIdx.x == 0) item = sync[1] < 16u ? atomicAdd(&sync[1], 1u) : 99u;  // PLANTED workgroup-race
+        __syncthreads();
+        if (item < 16) out[item * 128 + threadIdx.x] = data[threadIdx.x];
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void queue_right(float* out, float* data, unsigned* sync) {
+    __shared__ unsigned item;
+    for (int k = 0; k < 3; ++k) {
+        if (threadIdx.x == 0) item = atomicAdd(&sync[1], 1u);
+        __syncthreads();
+        if (item < 16) out[item * 128 + threadIdx.x] = data[threadIdx.x];
+        __syncthreads();
+    }
+}
+
 // The same between waves.
 
 extern "C" __global__ void zeroed_lds_wrong(float* out, float* data, unsigned* sync) {
@@ -252,6 +272,24 @@ extern "C" __global__ void updated_twice_right(float* out, float* data, unsigned
     }
 }
 
+
+extern "C" __global__ void doubles_wrong(float* out, float* data, unsigned* sync) {
+    __shared__ double acc[8];
+    if (threadIdx.x < 8) acc[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) acc[threadIdx.x >> 2] += 1.5;  // PLANTED lost-update
+    __syncthreads();
+    if (threadIdx.x < 8) out[8 * blockIdx.x + threadIdx.x] = acc[threadIdx.x];
+}
+
+extern "C" __global__ void doubles_right(float* out, float* data, unsigned* sync) {
+    __shared__ double acc[32];
+    if (threadIdx.x < 32) acc[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) acc[threadIdx.x] += 1.5;
+    __syncthreads();
+    if (threadIdx.x < 8) out[8 * blockIdx.x + threadIdx.x] = acc[threadIdx.x];
+}
 
 extern "C" __global__ void flags_right(float* out, float* data, unsigned* sync) {
     if (threadIdx.x < 32) sync[4 * blockIdx.x + threadIdx.x % 4] = 1u;

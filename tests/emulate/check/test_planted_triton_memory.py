@@ -88,6 +88,13 @@ def updated(index_ptr, x_ptr, N: tl.constexpr):
 
 
 @triton.jit
+def tile_updated(index_ptr, x_ptr, R: tl.constexpr, C: tl.constexpr):
+    offs = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    at = x_ptr + tl.load(index_ptr + offs)
+    tl.store(at, tl.load(at) + 1)  # PLANTED
+
+
+@triton.jit
 def divided(x, by, out, N: tl.constexpr):
     offs = tl.arange(0, N)
     tl.store(out + offs, tl.load(x + offs) // tl.load(by + offs))  # PLANTED
@@ -217,6 +224,11 @@ def of_update(right: bool) -> None:
     updated[(1,)](index if right else index % 128 // 2, ones(256, INT), 256)
 
 
+def of_tile_update(right: bool) -> None:
+    index = torch.arange(1024, dtype=INT, device="cuda")
+    tile_updated[(1,)](index if right else index % 8, ones(1024), 32, 32)
+
+
 def of_division(right: bool) -> None:
     by = torch.arange(128, dtype=INT, device="cuda") + int(right)
     divided[(1,)](ones(128, INT), by, ones(128, INT), 128)
@@ -245,10 +257,20 @@ CASES: dict[str, tuple[Any, Callable[[bool], None], Kind]] = {
     "masked": (summed, of_masked, Kind.MASKED_ELEMENT),
     "scatter": (scattered, of_scatter, Kind.LANE_RACE),
     "update": (updated, of_update, Kind.LOST_UPDATE),
+    "tile_update": (tile_updated, of_tile_update, Kind.LOST_UPDATE),
     "division": (divided, of_division, Kind.INTEGER_DIVISION_BY_ZERO),
     "remainder": (remainder, of_remainder, Kind.INTEGER_DIVISION_BY_ZERO),
 }
-QUICK = ("view", "negative", "one_half", "stored_bytes", "scatter", "update", "remainder")
+QUICK = (
+    "view",
+    "negative",
+    "one_half",
+    "stored_bytes",
+    "scatter",
+    "update",
+    "tile_update",
+    "remainder",
+)
 SWEPT = thorough_beyond(
     [("gfx942", name) for name in QUICK], [(target, name) for target in TARGETS for name in CASES]
 )

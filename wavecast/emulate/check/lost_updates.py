@@ -163,15 +163,17 @@ def _compare(out: Outlined) -> None:
     shared = builder.not_(_ascending(out, accessed))
     with builder.if_then(shared, likely=False), out.each_lane(accessed.live) as lane:
         address = load(builder, element(builder, accessed.addresses, lane, I64), I64, 8)
-        changes = watched.changes(lane, 0, builder.inttoptr(address, PTR))
+        changes = _changes(out, watched, lane, address)
         number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
         lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
         with out.each_lane(builder.and_(accessed.live, lower)) as other:
             theirs = load(builder, element(builder, accessed.addresses, other, I64), I64, 8)
             same = builder.icmp_unsigned("==", theirs, address)
             with builder.if_then(builder.and_(same, changes), likely=False):
-                values = watched.stored(lane, 0), watched.stored(other, 0)
-                alike = builder.not_(unlike(builder, *values))
+                alike: Any = I1(1)
+                for index in range(out.access.dwords):
+                    values = watched.stored(lane, index), watched.stored(other, index)
+                    alike = builder.and_(alike, builder.not_(unlike(builder, *values)))
                 if MOVED in watched.traits:
                     source = _loaded_by_two(out, address)
                 else:
@@ -183,6 +185,16 @@ def _compare(out: Outlined) -> None:
                 lost.when(builder.and_(alike, some), lane, where, source, other)
     lost.log(builder.ptrtoint(out.other, I64))
     builder.ret(ir.Constant(out.function.function_type.return_type, 0))
+
+
+def _changes(out: Outlined, watched: Watched, lane: Any, address: Any) -> Any:
+    """Whether what a lane stores is another value than memory has (i1)."""
+    builder = out.builder
+    total: Any = I1(0)
+    for index in range(out.access.dwords):
+        pointer = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
+        total = builder.or_(total, watched.changes(lane, index, pointer))
+    return total
 
 
 def _ascending(out: Outlined, accessed: Any) -> Any:

@@ -30,7 +30,9 @@ from wavecast.isa.semantics.lanes import LaneOps
 
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _SAMPLES = 64
-_Read = tuple[int, bool]
+_Definition = tuple[int, bool]
+"""An instruction that writes a register, and whether the second half of a VOPD pair does."""
+_Read = tuple[_Definition, bool]
 """A definition that an instruction reads, and whether repeating what is done with it may give
 another result."""
 
@@ -40,15 +42,17 @@ class _Step:
     """An instruction that makes a value, and what happens to that until it is stored: `changed` by
     arithmetic, `moved` to other lanes, or `reduced`, which is moved and then changed."""
 
-    index: int
+    definition: _Definition
     changed: bool = False
     moved: bool = False
     reduced: bool = False
 
-    def before(self, index: int, *, changes: bool = False, moves: bool = False) -> _Step:
+    def before(
+        self, definition: _Definition, *, changes: bool = False, moves: bool = False
+    ) -> _Step:
         """An instruction whose result this one changes or moves."""
         reduced = self.reduced or (moves and self.changed)
-        return _Step(index, self.changed or changes, self.moved or moves, reduced)
+        return _Step(definition, self.changed or changes, self.moved or moves, reduced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def updates(program: Program) -> Mapping[int, Update]:
 class _Chains:
     def __init__(self, program: Program) -> None:
         self.program, self.chains = program, DefUse(program)
-        self._reads: dict[int, tuple[_Read, ...]] = {}
+        self._reads: dict[_Definition, tuple[_Read, ...]] = {}
         self._rows: dict[tuple[str, int], bool] = {}
 
     def updates(self) -> dict[int, Update]:
@@ -84,14 +88,15 @@ class _Chains:
         found: set[int] = set()
         reduced: set[int] = set()
         moved = False
-        work = [_Step(index) for index in self._definitions(store, _data(store))]
+        work = [_Step(one) for one in self._definitions(store, _data(store))]
         seen = set(work)
         while work:
             step = work.pop()
-            writer = self.program.instructions[step.index]
+            index, _ = step.definition
+            writer = self.program.instructions[index]
             if _is(writer, MemoryKind.LOAD) and _share_memory(store, writer):
                 if step.changed:
-                    (reduced if step.reduced else found).add(step.index)
+                    (reduced if step.reduced else found).add(index)
                     moved |= step.moved
                 continue
             for following in self._before(step, writer):
@@ -105,7 +110,7 @@ class _Chains:
         memory = writer.memory
         if memory is None and writer.opcode.matrix is None:
             moves = _moves(writer)
-            for definition, changes in self._sources(writer):
+            for definition, changes in self._sources(step.definition):
                 # an instruction with both reads other lanes first
                 yield step.before(definition, changes=changes).before(definition, moves=moves)
         elif memory is not None and memory.kind is MemoryKind.PERMUTE:
@@ -116,26 +121,28 @@ class _Chains:
                 yield step.before(definition, moves=True)
 
     @cached_property
-    def _stored_in_lds(self) -> frozenset[int]:
+    def _stored_in_lds(self) -> frozenset[_Definition]:
         """What makes the values that the program stores in LDS."""
-        found: set[int] = set()
+        found: set[_Definition] = set()
         for instruction in self.program.instructions:
             memory = instruction.memory
             if _is(instruction, MemoryKind.STORE) and memory and memory.space is Space.LDS:
                 found |= self._definitions(instruction, _data(instruction))
         return frozenset(found)
 
-    def _sources(self, instruction: Instruction) -> tuple[_Read, ...]:
-        """What an instruction without memory reads as values, not as masks of lanes."""
-        known = self._reads.get(instruction.index)
+    def _sources(self, definition: _Definition) -> tuple[_Read, ...]:
+        """What an instruction without memory, or half of a VOPD pair, reads as values, not as masks
+        of lanes."""
+        known = self._reads.get(definition)
         if known is None:
-            halves = [half for half in (instruction.decoded, instruction.second) if half]
-            found = {read for half in halves for read in self._values(instruction, half)}
-            known = self._reads[instruction.index] = tuple(found)
+            index, is_second = definition
+            instruction = self.program.instructions[index]
+            second = instruction.second if is_second else None
+            found = set(self._values(instruction, second or instruction.decoded))
+            known = self._reads[definition] = tuple(found)
         return known
 
     def _values(self, instruction: Instruction, half: Decoded) -> Iterator[_Read]:
-        """What an instruction, or half of a VOPD pair, reads as values."""
         number = 0
         for operand, role in zip(half.operands, half.roles, strict=True):
             if role.access is OperandAccess.WRITE:
@@ -151,14 +158,16 @@ class _Chains:
     def _repeats(self, opcode: Opcode, position: int) -> bool:
         key = opcode.name, position
         if key not in self._rows:
-            self._rows[key] = _repeats(opcode, position)
+            self._rows[key] = repeats(opcode, position)
         return self._rows[key]
 
-    def _definitions(self, instruction: Instruction, registers: int) -> set[int]:
-        found: set[int] = set()
+    def _definitions(self, instruction: Instruction, registers: int) -> set[_Definition]:
+        found: set[_Definition] = set()
         for bit in bits_of(registers):
-            found |= self.chains.definitions(instruction.index, bit)
-        return found - {ENTRY}
+            for index in self.chains.definitions(instruction.index, bit) - {ENTRY}:
+                second = self.program.instructions[index].second
+                found.add((index, second is not None and bool(second.writes >> bit & 1)))
+        return found
 
 
 def _data(instruction: Instruction) -> int:
@@ -190,14 +199,17 @@ def _share_memory(store: Instruction, load: Instruction) -> bool:
     return either or (mine.space in _GLOBAL) == (theirs.space in _GLOBAL)
 
 
-def _repeats(opcode: Opcode, position: int) -> bool:
+def repeats(opcode: Opcode, position: int) -> bool:
     """Whether f(f(x)) is f(x) for the operand at a position among those that a row reads, and any
     values of the others."""
-    if opcode.flags & {OpcodeFlag.CHOICE, OpcodeFlag.MOVE}:
+    if opcode.flags & {OpcodeFlag.CHOICE, OpcodeFlag.MOVE, OpcodeFlag.PERMLANE}:
         return True
     roles = [role for role in opcode.operands if role.access is not OperandAccess.WRITE]
     meaning = semantics.of(opcode)
-    plain = set(opcode.implicit_reads) <= {"exec"} and all(
+    own = opcode.is_vector and set(opcode.implicit_reads) <= {
+        "exec"
+    }  # EXEC is not an operand there
+    plain = (own or not opcode.implicit_reads) and all(
         role.dwords == 1 and role.kind is not OperandKind.LANE_MASK for role in roles
     )
     if meaning is None or meaning.modifiers or not plain:
@@ -212,4 +224,4 @@ def _repeats(opcode: Opcode, position: int) -> bool:
     return bool(np.array_equal(once, meaning.evaluate(ops, *inputs)[0]))
 
 
-__all__ = ["Update", "updates"]
+__all__ = ["Update", "repeats", "updates"]
