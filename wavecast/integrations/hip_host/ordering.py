@@ -24,6 +24,8 @@ from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
 
 _MESSAGE: Final = struct.Struct("<8Q")
+_NEAR: Final = 64
+"""Bytes of code in which an instruction that the compiler gives no line takes that of the next."""
 _NON_BLOCKING: Final = 1
 """hipStreamNonBlocking."""
 _EXECUTABLE: Final = 2
@@ -70,7 +72,8 @@ class ProgramOrder:
         """Take an event; what the host may not touch now: first address, end, whether a work
         writes it."""
         event, device, at, *words = _MESSAGE.unpack(message)
-        self._take(OrderEvent(event), device, self._location(at), words)
+        location = self._location(at, accesses=event == OrderEvent.HOST_ACCESS)
+        self._take(OrderEvent(event), device, location, words)
         found = [
             struct.pack("<3Q", one.first, one.end, one.written) for one in self.memory.unwaited()
         ]
@@ -147,12 +150,15 @@ class ProgramOrder:
                 return first & ~3, end + 3 & ~3
         return None
 
-    def _location(self, address: int) -> SourceLocation | None:
-        """The line of the program that calls, from the address behind the call."""
+    def _location(self, address: int, *, accesses: bool) -> SourceLocation | None:
+        """The line of the program that calls, from the address behind the call, or `accesses`
+        memory at an address."""
         if not address or self._lines is None:
             return None
-        row = self._lines.at(address - 1 + self._base)
-        if row is None or not row[1]:
+        first = self._base + (address if accesses else address - 1)
+        rows = (self._lines.at(at) for at in range(first, first + _NEAR))
+        row = next((row for row in rows if row is None or row[1]), None)
+        if row is None:
             return None
         number, line, column = row
         return SourceLocation("/".join(filter(None, self._lines.files[number])), line, column)
