@@ -191,6 +191,8 @@ class OpcodeFlag(StrEnum):
     """Compares the class of a number: NaN, infinity, zero."""
     DIVISION_END = "division_end"
     """The last step of a division: the quotient counts where divisor and dividend are ordinary."""
+    INVERSE = "inverse"
+    """A reciprocal: infinite for 0, and 0 for infinity."""
     DIVISION = "division"
     """A step of a division whose result v_div_fixup replaces for special operands."""
     INTEGER_RECIPROCAL = "integer_reciprocal"

@@ -51,6 +51,8 @@ class Fate:
     last: LaneSelection | None = None
     stores: frozenset[int] = frozenset()
     carried: bool = False
+    infinite: bool = True
+    """Whether an infinity can be seen: not one that overflowed, where all uses divide by it."""
 
 
 FATE_NONE = Fate()
@@ -60,12 +62,13 @@ FATE_NONE = Fate()
 @dataclass(slots=True)
 class _Slice:
     """Nodes (instruction, part of a pair) that a value reaches, and how: `edges` to further nodes;
-    `sides` of selections; terminals by node."""
+    `sides` of selections; terminals by node; `inverting` ones divide by it."""
 
     edges: dict[tuple[int, int], set[tuple[int, int]]] = field(default_factory=dict)
     sides: dict[tuple[int, int], set[bool]] = field(default_factory=dict)
     stores: set[tuple[int, int]] = field(default_factory=set)
     others: set[tuple[int, int]] = field(default_factory=set)
+    inverting: set[tuple[int, int]] = field(default_factory=set)
     replaced: bool = False
 
 
@@ -111,7 +114,7 @@ class NumberUses:
         for user in sorted(self.defuse.uses(index)):
             for number, decoded in enumerate(parts(self.program.instructions[user])):
                 bits = 0
-                for bit in bits_of(decoded.reads & registers):
+                for bit in bits_of(_reads(decoded) & registers):
                     if self._arrives(index, user, decoded, bit):
                         bits |= 1 << bit
                 if bits:
@@ -164,11 +167,14 @@ class NumberUses:
         if self._tests_class(target[0], decoded):
             return 0
         found.edges.setdefault(node, set()).add(target)
+        if _inverts(decoded, bits):
+            found.inverting.add(target)
         if _stores(decoded, bits):
             found.stores.add(target)
             return 0
-        if (_compares(decoded) or _combines_masks(decoded)) and not decoded.writes & EXEC:
-            return decoded.writes
+        written = _writes(decoded)
+        if (_compares(decoded) or _combines_masks(decoded)) and not written & EXEC:
+            return written
         step = OpcodeFlag.DIVISION in flags
         if not step and not _passes(decoded):
             found.others.add(target)
@@ -181,7 +187,7 @@ class NumberUses:
                 _is_nan(self.constant(target[0], one)) for one in (first, second)
             ):
                 sides |= {False, True}  # conversions select a NaN for a NaN
-        return decoded.writes & VECTORS
+        return written & VECTORS
 
     def _tests_class(self, index: int, decoded: Decoded) -> bool:
         """Whether an instruction asks if a number is special."""
@@ -197,6 +203,7 @@ class NumberUses:
     def _decided(self, found: _Slice, start: tuple[int, int]) -> Fate | None:
         groups = self._groups(found)
         ends = found.others or found.stores
+        infinite = self._infinite(found, start)
         cuts = [nodes for nodes in groups.values() if not _reaches(found, start, nodes, ends)]
         selections = tuple(
             sorted((self._selection(found, nodes) for nodes in cuts), key=lambda s: s.instruction)
@@ -208,9 +215,15 @@ class NumberUses:
             nodes = next(nodes for nodes in cuts if min(nodes)[0] == last.instruction)
             if _reaches(found, start, nodes, found.stores):
                 return None
-            return Fate(selections, last)
+            return Fate(selections, last, infinite=infinite)
         stores = frozenset(index for index, _ in found.stores)
-        return Fate(selections, None, stores, _has_cycle(found))
+        return Fate(selections, None, stores, _has_cycle(found), infinite)
+
+    def _infinite(self, found: _Slice, start: tuple[int, int]) -> bool:
+        flags = self.program.instructions[start[0]].opcode.flags
+        if flags & {OpcodeFlag.INVERSE, OpcodeFlag.DIVISION_END}:
+            return True
+        return _reaches(found, start, found.inverting, found.others | found.stores)
 
     def _groups(self, found: _Slice) -> Mapping[object, set[tuple[int, int]]]:
         """The selections with the followed value on one side, those by the same mask together."""
@@ -235,6 +248,29 @@ def parts(instruction: Instruction) -> list[Decoded]:
     """The instruction, or both of a pair."""
     decoded = instruction.decoded
     return [decoded] if decoded.second is None else [decoded, decoded.second]
+
+
+def _writes(decoded: Decoded) -> int:
+    """The registers that an instruction, or one of a pair, writes."""
+    return _accessed(decoded, decoded.writes, OperandAccess.READ)
+
+
+def _reads(decoded: Decoded) -> int:
+    """The registers that an instruction, or one of a pair, reads."""
+    found = _accessed(decoded, decoded.reads, OperandAccess.WRITE)
+    return found | (VCC if "vcc" in decoded.opcode.implicit_reads else 0)
+
+
+def _accessed(decoded: Decoded, registers: int, other: OperandAccess) -> int:
+    """Of registers those of operands with another access than `other`. The first of a pair has the
+    registers of both."""
+    if decoded.second is None:
+        return registers
+    found = 0
+    for operand, role in zip(decoded.operands, decoded.roles, strict=True):
+        if role.access is not other:
+            found |= operand.bits
+    return found
 
 
 def selection_mask(decoded: Decoded) -> int:
@@ -272,6 +308,13 @@ def _half(decoded: Decoded, register: int) -> str:
         return shape_letters(decoded).strip("sk").replace("n", "l") if small else ""
     halves = {operand.half for operand in decoded.operands if operand.bits & register}
     return halves.pop() if len(halves) == 1 else ""
+
+
+def _inverts(decoded: Decoded, bits: int) -> bool:
+    """Whether an instruction divides by the value."""
+    if OpcodeFlag.DIVISION_END in decoded.opcode.flags:
+        return not bits & decoded.operands[3].bits
+    return OpcodeFlag.INVERSE in decoded.opcode.flags
 
 
 def _compares(decoded: Decoded) -> bool:
@@ -316,9 +359,9 @@ def _passes(decoded: Decoded) -> bool:
     opcode = decoded.opcode
     if decoded.memory is not None or not opcode.is_vector or opcode.matrix is not None:
         return False
-    if opcode.control is not Control.NONE or decoded.writes & ~VECTORS:
+    if opcode.control is not Control.NONE or _writes(decoded) & ~VECTORS:
         return False
-    return bool(decoded.writes) and is_lane_wise(decoded)
+    return bool(_writes(decoded)) and is_lane_wise(decoded)
 
 
 def _reaches(

@@ -105,6 +105,9 @@ class NumberChecks(Observer):
                 (Kind.INFINITY, builder.and_(results.infinite, finite)),
             ):
                 lanes: Any = builder.and_(lanes, active)
+                fate = self.decisions.fates.get(instruction.index)
+                if kind is Kind.INFINITY and fate is not None and not fate.infinite:
+                    continue
                 if instruction.index in self.decisions.slots:
                     self.code.note(emitter, instruction.index, kind, lanes)
                     continue
