@@ -191,6 +191,8 @@ class OpcodeFlag(StrEnum):
     """Compares the class of a number: NaN, infinity, zero."""
     DIVISION_END = "division_end"
     """The last step of a division: the quotient counts where divisor and dividend are ordinary."""
+    BIT_FIELD = "bit_field"
+    """Takes some bits of one register: its last operand says which."""
     INVERSE = "inverse"
     """A reciprocal: infinite for 0, and 0 for infinity."""
     DIVISION = "division"

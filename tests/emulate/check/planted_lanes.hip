@@ -81,3 +81,17 @@ KERNEL read_right ARGUMENTS {
     int value = BITS(x[threadIdx.x]);
     out[threadIdx.x] = __builtin_amdgcn_readlane(value, n);
 }
+KERNEL bit_wrong ARGUMENTS {
+    unsigned long long lanes = __ballot(x[threadIdx.x] > 5);
+    if (lanes & 1ull << 50) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL shifted_wrong ARGUMENTS {
+    unsigned long long lanes = __ballot(x[threadIdx.x] > 5);
+    out[threadIdx.x] = lanes >> 40 & 1; // PLANTED
+}
+KERNEL votes_right ARGUMENTS {
+    unsigned long long lanes = __ballot(x[threadIdx.x] > 5), below = (1ull << threadIdx.x % warpSize) - 1;
+    unsigned upper = lanes >> 32;
+    out[threadIdx.x] = __popcll(lanes & below) + __popc(upper) + (lanes >> 4 & 1) + (lanes == 0);
+}

@@ -20,8 +20,10 @@ from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I1, I32, I64, constant, splat
+from wavecast.isa.defuse import DefUse
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import OpcodeFlag
+from wavecast.isa.program import Program
 
 MARKS: Final[Mapping[int, str]] = {
     0x5743_0200: "reads lane {}",
@@ -30,6 +32,8 @@ MARKS: Final[Mapping[int, str]] = {
     0x5743_0203: "has a width of {}",
 }
 """Literals of the instructions with which the headers mark a number, and what it is."""
+_UPPER_LANES = 0x5743_0204
+"""The literal of the instruction that makes lanes from 32 on of a ballot: zeros."""
 _LANES = 32
 _EXCHANGES = frozenset({"bpermute", "permute"})
 _HEADERS = "/compile/include/"
@@ -38,11 +42,18 @@ _HEADERS = "/compile/include/"
 class BeyondWaveChecks(Observer):
     """Compares the lanes that instructions name with those of the wave."""
 
+    def __init__(self, program: Program) -> None:
+        self.tested = _tested_lanes(program)
+
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         decoded = instruction.decoded
         if emitter.layout.lanes != _LANES:
             return
-        if marked(decoded):
+        lane = self.tested.get(instruction.index)
+        if lane is not None:
+            numbers = constant(lane, 32, _LANES)
+            self._report(emitter, instruction, emitter.exec_mask(), numbers)
+        elif marked(decoded):
             self._report(emitter, instruction, emitter.exec_mask(), _row(emitter, decoded, 2))
         elif _of_header(instruction):
             return
@@ -100,6 +111,27 @@ class BeyondWaveChecks(Observer):
             log.emit(emitter, Kind.BEYOND_WAVE, instruction.index, lanes=lanes, detail=detail)
 
 
+def _tested_lanes(program: Program) -> dict[int, int]:
+    """Instructions that take bits of a ballot's upper half, and the first lane of these. Other uses
+    of it are those of programs that run on waves of any size."""
+    marks = [
+        one
+        for one in program.instructions
+        if any(operand.value == _UPPER_LANES for operand in one.decoded.operands)
+    ]
+    found: dict[int, int] = {}
+    if not marks:
+        return found
+    uses = DefUse(program)
+    for mark in marks:
+        for user in uses.uses(mark.index):
+            decoded = program.instructions[user].decoded
+            which = decoded.operands[-1].value
+            if OpcodeFlag.BIT_FIELD in decoded.opcode.flags and which is not None:
+                found[user] = _LANES + which % _LANES
+    return found
+
+
 def marked(decoded: Decoded) -> bool:
     """Whether an instruction is a mark."""
     return len(decoded.operands) == 3 and decoded.operands[1].value in MARKS
@@ -110,6 +142,8 @@ def message(instruction: Instruction, number: int) -> str:
     if number >= 1 << 31:
         number -= 1 << 32
     what = "reads lane {}"
+    if OpcodeFlag.BIT_FIELD in instruction.opcode.flags:
+        what = "tests lane {} of a ballot"
     if marked(instruction.decoded):
         what = MARKS[instruction.decoded.operands[1].value or 0]
     return (

@@ -149,9 +149,9 @@ class CheckMode:
         followed = provenance(kernel)
         checks: tuple[Observer, ...] = (
             counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
-            ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(), BeyondWaveChecks(),
-            AlignmentChecks(), ScratchChecks(kernel), UpperLaneChecks(kernel),
-            LostUpdates(kernel.program),
+            ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
+            BeyondWaveChecks(kernel.program), AlignmentChecks(), ScratchChecks(kernel),
+            UpperLaneChecks(kernel), LostUpdates(kernel.program),
         )  # fmt: skip
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))

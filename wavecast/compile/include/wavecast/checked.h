@@ -37,3 +37,12 @@ template <int literal> static __device__ __wc_inline void __wc_mark_beyond(int n
         if ((unsigned)number > (unsigned)most) __wc_mark<literal>(number);
     }
 }
+// The lanes of a ballot from 32 on, which a wave of 32 lanes does not have: 0, and marked.
+static __device__ __wc_inline unsigned long long __wc_upper_lanes() {
+    unsigned lanes = 0;
+#if defined(WAVECAST_CHECKED) && defined(__HIP_DEVICE_COMPILE__)
+    if constexpr (__wc_marks_lanes)
+        asm("s_mul_i32 %0, %1, 0 ; wavecast" : "=s"(lanes) : "n"(0x57430204));
+#endif
+    return (unsigned long long)lanes << 32;
+}
