@@ -66,7 +66,7 @@ def vectors(dtype: Any) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("target", swept(TARGETS))
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_a_division_by_zero(target: str, dtype: Any) -> None:
     wrong = sorted(found(divided, target, *vectors(dtype), 100, False))
     assert wrong == [("infinity", 5, (5,)), ("not-a-number", 5, (3,))]

@@ -45,6 +45,28 @@ def intermediate_reports(code: CodeObject) -> list[Report]:
     return found + _masked_loads(code, module)
 
 
+def narrowed_divisions(code: CodeObject) -> dict[SourceLocation, SourceLocation]:
+    """Where divisions are whose only result is converted to fewer bits, by the location of the
+    conversion: LLVM makes one division of both, with that location."""
+    text = code.stages.get("ttir", "")
+    if code.origin != "triton" or not isinstance(text, str) or not text:
+        return {}
+    module = parse(text, tuple(code.moved_files.items()))
+    divisions: dict[str, SourceLocation | None] = {}
+    found: dict[SourceLocation, set[SourceLocation | None]] = {}
+    for operation in module.operations:
+        if operation.name == "arith.divf":
+            divisions.update(dict.fromkeys(operation.results, _located(operation.location)))
+        elif operation.name == "arith.truncf" and operation.location is not None:
+            sources = {divisions.get(name) for name in operation.operands}
+            found.setdefault(operation.location, set()).update(sources)
+    return {
+        location: source
+        for location, sources in found.items()
+        if len(sources) == 1 and (source := next(iter(sources))) is not None
+    }
+
+
 def _reinterpreted(operation: Operation) -> str:
     """What a bitcast of 8-bit floats does, "" for other operations."""
     if operation.name != "tt.bitcast":
@@ -173,4 +195,4 @@ def _located(location: SourceLocation | None) -> SourceLocation | None:
     return location if location is not None and location.line else None
 
 
-__all__ = ["intermediate_reports"]
+__all__ = ["intermediate_reports", "narrowed_divisions"]

@@ -29,7 +29,7 @@ from wavecast.emulate.check.format_uses import FormatUse, format_uses
 from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.gpu_order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.inactive import ExchangeChecks
-from wavecast.emulate.check.intermediate import intermediate_reports
+from wavecast.emulate.check.intermediate import intermediate_reports, narrowed_divisions
 from wavecast.emulate.check.lacks import MIXED, VOLATILE, Lack, RaceSide, Unordered, explanation
 from wavecast.emulate.check.lane_halves import LaneSites, UpperLaneChecks
 from wavecast.emulate.check.launch_clocks import Clocks
@@ -56,7 +56,8 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
-from wavecast.isa.opcode import Space
+from wavecast.isa.instruction import Instruction
+from wavecast.isa.opcode import OpcodeFlag, Space
 from wavecast.isa.program import Kernel, Program
 from wavecast.isa.scopes import is_system
 from wavecast.wording import count
@@ -400,7 +401,7 @@ class CheckWatch:
         context = LaunchFindings(
             kernel, self.launch, self.owners, known, self.checked, *several, numbers
         )
-        found = context.reports(entries, missing) + self._crowded
+        found = self._divisions_located(context.reports(entries, missing)) + self._crowded
         if self.mode.works is not None:
             where = partial(element_at, self.owners.tensors)
             found += self.mode.works.launched(kernel.program, self.ranges, self.shadows, where)
@@ -411,6 +412,19 @@ class CheckWatch:
             self.mode.stored_formats.note(self.launch.code, self.format_uses, self.tensors)
         if found:
             self.mode.found(found)
+
+    def _divisions_located(self, reports: list[Report]) -> list[Report]:
+        """The reports with Triton's divisions of 16 bits at their own line."""
+        program = self.native.kernel.program
+        if not any(_is_division(program.instructions[r.instruction]) for r in reports):
+            return reports
+        lines = narrowed_divisions(self.launch.code)
+        return [
+            replace(report, location=lines.get(report.location, report.location))
+            if report.location and _is_division(program.instructions[report.instruction])
+            else report
+            for report in reports
+        ]
 
     def _in_bounds(self, entries: Sequence[CheckRecord]) -> list[CheckRecord]:
         """Records without those that follow from an access out of bounds: a race there, or memory
@@ -457,6 +471,10 @@ class CheckWatch:
         if all(volatile):
             return VOLATILE
         return MIXED if any(volatile) and all(atomic) else ""
+
+
+def _is_division(instruction: Instruction) -> bool:
+    return OpcodeFlag.DIVISION_END in instruction.opcode.flags
 
 
 def _lasting(
