@@ -10,6 +10,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check import beyond_wave
 from wavecast.emulate.check.gpu_order import CheckedLaunch
 from wavecast.emulate.check.log import CheckRecord
+from wavecast.emulate.check.narrowing import is_mark
 from wavecast.emulate.check.owners import Owners
 from wavecast.emulate.check.private_loads import private_load
 from wavecast.emulate.check.report import Kind, Report
@@ -114,7 +115,7 @@ class LaunchFindings:
             target=program.target,
             message=message,
             instruction=instruction.index,
-            text=instruction.decoded.text,
+            text=_text(instruction),
             location=instruction.location,
             workgroup=self.launch.workgroup(record.workgroup),
             wave=record.wave,
@@ -141,6 +142,15 @@ class LaunchFindings:
         if self.others is None or self.checked is None or record.kind not in _BETWEEN:
             return None
         return None if record.launch == self.checked.number else self.others(record.launch)
+
+
+def _text(instruction: Instruction) -> str:
+    """The instruction; for a mark of the headers what it stands for."""
+    if beyond_wave.marked(instruction.decoded):
+        return "the shuffle"
+    if is_mark(instruction.decoded):
+        return "the conversion"
+    return instruction.decoded.text
 
 
 def _message(

@@ -161,12 +161,17 @@ def _keeps_half(decoded: Decoded, bit: int) -> bool:
     return decoded.operands[0].bits == 1 << bit and not any(o.bits >> bit & 1 for o in sources)
 
 
+def is_mark(decoded: Decoded) -> bool:
+    """Whether an instruction is a mark of the HIP headers."""
+    return len(decoded.operands) == 3 and decoded.operands[1].value in PROBES
+
+
 def _marked(decoded: Decoded) -> Narrowing | None:
     """A mark of the HIP headers."""
-    if len(decoded.operands) != 3 or decoded.operands[1].value not in PROBES:
+    if not is_mark(decoded):
         return None
     number = decoded.operands[2], NumberElement(F32, 0)
-    return Narrowing(PROBES[decoded.operands[1].value], (number,))
+    return Narrowing(PROBES[decoded.operands[1].value or 0], (number,))
 
 
 def _compared_constants(program: Program, uses: NumberUses) -> dict[object, set[int]]:
@@ -221,4 +226,4 @@ def _read(dtype: str, decoded: Decoded) -> Narrowing:
     return Narrowing(dtype, tuple(numbers))
 
 
-__all__ = ["PROBES", "Narrowing", "narrowings"]
+__all__ = ["PROBES", "Narrowing", "is_mark", "narrowings"]
