@@ -95,6 +95,10 @@ def test_on_github(slower: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     assert slower.gate() == 1
     assert "::error file=planted.py" in slower.out
     assert (slower.root / "summary.md").read_text().startswith("### ❌ gate: ")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(slower.root.parent))
+    assert slower.gate("--sarif", "a.sarif", "--update") == 0
+    uri = f'"uri": "{slower.root.name}/planted.py"'
+    assert uri in (slower.root / "a.sarif").read_text()
 
 
 def test_a_script(fast: Project) -> None:

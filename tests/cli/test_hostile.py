@@ -33,6 +33,7 @@ FILES = {
     "records.json": '{"devices": 1, "benchmarks": [1, [2]]}',
     "long.csv": f"Kernel_Name,{'x' * 140_000}\n{'y' * 140_000},1\n",
     "x.py": "print(1)\n",
+    "k.hip": KERNEL,
     "directive.s": SAXPY.read_text().replace("_denorm_mode_32 3", f"_denorm_mode_32 {'9' * 25}"),
 }
 
@@ -81,6 +82,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (("explain", "saxpy.s", "-k", "*"), "is not a regular expression"),
         (("run", "x.py", "-k", "(" * 3000 + ")" * 3000), "is not a regular expression"),
         (("tune", "x.py", "-a", "gfx942", "-k", "["), "is not a regular expression"),
+        (("tune", "k.hip", "-a", "gfx942"), "k.hip is not a Python script"),
         (("diff", "x.py", "x.py", "-k", "["), "is not a regular expression"),
         (("bench", "x.py", "--arch", "gfx942", "-k", "["), "is not a regular expression"),
         (("ops", "-k", "["), "is not a regular expression"),
@@ -88,6 +90,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (("explain", "directive.s"), ".amdhsa_float_denorm_mode_32 must be from 0 to 2^32 - 1"),
         (("explain", "pipe.s"), "nothing was written to the pipe"),
         (("explain", "/dev/zero"), "is a device"),
+        (("explain", "x.py", "--grid", "4"), "x.py is a script: it makes its own launches"),
+        (("explain", "x.py", "-X", "-O1"), "x.py is a script: it makes its own launches"),
         (("run", "pipe.s"), "nothing was written to the pipe"),
         (("run", "/dev/zero"), "is a device"),
         (("store", "import", "/dev/zero"), "is a device"),
@@ -202,6 +206,12 @@ def test_a_device_that_is_included(capsys: pytest.CaptureFixture[str], option: l
     Path("k.hip").write_text(source)
     said = refused(capsys, "explain", "k.hip", *option)
     assert "k.hip includes /dev/null is a device" in said
+
+
+@pytest.mark.hip
+@pytest.mark.usefixtures("_compiler")
+def test_an_option_that_stops_the_compiler(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "wrote no code" in refused(capsys, "explain", "k.hip", "-X", "-fsyntax-only")
 
 
 @pytest.mark.hip

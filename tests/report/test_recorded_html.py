@@ -47,7 +47,7 @@ def test_headings_tables_and_texts_become_elements() -> None:
     assert '<th>kernel</th><th class="n">time</th>' in text
     assert '<td class="n" data-value="0.0012"><span class="bold red">1.2 ms</span></td>' in text
     assert '<td class="n" data-value="">–</td>' in text
-    assert '<i class="bar" style="width:60px"></i>' in text
+    assert '<i class="bar" style="width:min(60px,10.0vw)"></i>' in text
     assert '<span class="yellow">careful</span> [not markup' in text
     assert "framed" in text
 

@@ -395,8 +395,11 @@ def _write_file(report: Any, format_: str, detail: str, output: Path) -> None:
 
 def _report_failures(report: Any) -> int:
     """Nothing could be explained: one line per failure on stderr."""
+    from wavecast.compile.names import readable
+
     for failure in report.failures:
-        kernel = f"{failure.kernel} for {failure.target}: " if failure.kernel else ""
+        named = f"{readable(failure.kernel)} for {failure.target}: "
+        kernel = named if failure.kernel else ""
         hint = f" ({failure.hint})" if failure.hint else ""
         message = " ".join(f"{kernel}{failure.message}{hint}".split())
         click.echo(f"wavecast: {message}", err=True)

@@ -99,16 +99,30 @@ def command(
                 guards, chosen.root, chosen.path, jobs=jobs, run=run, store=store, progress=progress
             )
     verdict = judge.judge(known, found.taken, scope, strict=strict or chosen.strict)
+    placed = verdict.in_repository(_folder_in_repository(chosen.root))
+    unwritten = _write(placed, summary, junit, sarif)
     if update:
-        return _update(path, judge.updated(known, found.taken, scope), verdict, found)
-    unwritten = _write(verdict, summary, junit, sarif)
+        code = _update(path, judge.updated(known, found.taken, scope), verdict, found)
+        if unwritten:
+            raise unwritten[0]
+        return code
     _show(verdict, form)
     if annotations if annotations is not None else bool(os.environ.get("GITHUB_ACTIONS")):
-        for line in report_files().workflow_commands(verdict):
+        for line in report_files().workflow_commands(placed):
             click.echo(line, err=form != "text")
     if unwritten:
         raise unwritten[0]
     return int(bool(verdict.broken))
+
+
+def _folder_in_repository(root: Path) -> str:
+    """The project's folder below the checkout of a CI job, "" where it is the checkout: reports
+    of jobs name files from there."""
+    for variable in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
+        checkout = Path(os.environ.get(variable) or root).resolve()
+        if root.resolve() != checkout and root.resolve().is_relative_to(checkout):
+            return root.resolve().relative_to(checkout).as_posix()
+    return ""
 
 
 def report_files() -> Any:

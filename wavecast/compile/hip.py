@@ -306,7 +306,11 @@ def _compiled(
         source,
     ]
     done = process.run(command)
-    if done.status or not output.is_file():
+    if not done.status and not output.is_file():
+        raise CompileError(
+            f"{tools.name} wrote no code", hint="leave out options that stop it early"
+        )
+    if done.status:
         raise compile_error(done.log, done.status, tools)
     return done, output
 

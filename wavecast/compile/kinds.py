@@ -37,7 +37,7 @@ _MLIR = re.compile(r"^\s*(?:module\b.*\{|tt\.func\b|func\.func\b)", re.MULTILINE
 _PYTHON = re.compile(r"^(?:import|from)\s+\w|^@triton\.jit", re.MULTILINE)
 
 _ASSEMBLY_NAMES: Final = frozenset({".s", ".asm", ".amdgcn", ".isa"})
-_HIP_NAMES: Final = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".hpp", ".h", ".cuh", ".c"})
+HIP_SUFFIXES: Final = frozenset({".hip", ".cu", ".cpp", ".cc", ".cxx", ".hpp", ".h", ".cuh", ".c"})
 _CUDA_NAMES: Final = frozenset({".cu", ".cuh"})
 
 _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
@@ -91,11 +91,11 @@ def _text_kind(text: str, path: Path) -> FileKind:
         return FileKind.ASSEMBLY
     if looks_like_sass(text):
         return FileKind.SASS
-    if suffix == ".py" or (suffix not in _HIP_NAMES and _PYTHON.search(text)):
+    if suffix == ".py" or (suffix not in HIP_SUFFIXES and _PYTHON.search(text)):
         raise InputError(f"{path} is a Python script", hint="wavecast explain runs it as one")
     if _LLVM_IR.search(text):
         raise InputError(f"{path} is LLVM IR", hint="compile it with llc -mcpu=… to assembly first")
-    if _HIP.search(text) or suffix in _HIP_NAMES:
+    if _HIP.search(text) or suffix in HIP_SUFFIXES:
         return FileKind.CUDA if is_cuda(text, suffix) else FileKind.HIP
     if suffix in _ASSEMBLY_NAMES:
         return FileKind.ASSEMBLY

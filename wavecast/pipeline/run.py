@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.names import readable
 from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
 from wavecast.isa.targets import isa_target
 from wavecast.model.profile import LaunchProfile
@@ -85,6 +86,8 @@ def explain_path(
         raise InputError(f"{path} is a folder", hint="give one file in it")
     if options.replace and path.suffix != ".py":
         raise UsageError(f"{path} is not a script: --replace changes graphs of torch.compile")
+    if path.suffix == ".py" and (options.launch_plan != Plan() or options.compiler_options):
+        raise UsageError(f"{path} is a script: it makes its own launches and arguments")
     if options.replace and options.kernels:
         raise UsageError("--replace compares whole lines of a model: leave -k out")
     selection, unread = _readable(path, selection)
@@ -214,8 +217,10 @@ def _replaced(
     given = replace(options.given, outcomes=False)
     explanations, failures = explain_launches(capture.all_launches, selection, given, progress)
     after = model_lines(explanations, capture.library_calls, selection.devices)
-    refused = [f"{one.kernel} for {one.target}: {one.message}" for one in failures]
-    refused += [f"{one.kernel} for {one.target}: {one.message}" for one in capture.failures]
+    refused = [
+        f"{readable(one.kernel)} for {one.target}: {one.message}"
+        for one in (*failures, *capture.failures)
+    ]
     return line_changes(before.times, after.times), (*capture.notes, *refused, *after.notes)
 
 

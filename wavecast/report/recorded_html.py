@@ -222,7 +222,8 @@ def _cell(cell: Any, numeric: bool, headed: bool, label: str, console: Console) 
             value = Markup(' data-value="{}"').format("" if number is None else repr(number))
     elif isinstance(text, Bar):
         share = 100 * (text.end - text.begin) / text.size if text.size else 0
-        inner = Markup('<i class="bar" style="width:{}px"></i>').format(round(2.4 * share))
+        bar = Markup('<i class="bar" style="width:min({}px,{}vw)"></i>')
+        inner = bar.format(round(2.4 * share), round(0.4 * share, 1))  # whole on a narrow screen
     elif isinstance(text, Table):
         inner = _table(text, console)
     else:

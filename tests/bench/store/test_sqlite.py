@@ -179,7 +179,7 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
     database = sqlite3.connect(path)
     database.execute(f"PRAGMA user_version = {VERSION + 1}")
     database.close()
-    with pytest.raises(StoreError, match=rf"schema {VERSION + 1}.*upgrade"):
+    with pytest.raises(StoreError, match=rf"schema {VERSION + 1}.*a newer wavecast"):
         open_store(path)
 
 

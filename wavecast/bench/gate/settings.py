@@ -13,6 +13,7 @@ from wavecast.bench.gate.guards import Guard, GuardKind
 from wavecast.bench.gate.thresholds import Thresholds, parse
 from wavecast.bench.measure import axes
 from wavecast.bench.records import Scalar
+from wavecast.compile.kinds import HIP_SUFFIXES
 from wavecast.errors import InputError, UnknownName, UsageError
 from wavecast.patterns import regex
 
@@ -122,6 +123,8 @@ def _guards(
     entry: Any, defaults: Mapping[str, Any], thresholds: Thresholds, root: Path
 ) -> Iterator[Guard]:
     """The guards of one subject, one per point of its axes."""
+    if not isinstance(entry, str | Mapping):
+        raise UsageError(f"{TABLE}: a subject is a text or a table, not {entry!r}")
     given = {_kind_of(entry): entry} if isinstance(entry, str) else entry
     given = {key.replace("-", "_"): value for key, value in _mapping(given, "subjects").items()}
     kinds = [kind for kind in _OF_KIND if kind in given]
@@ -164,6 +167,12 @@ def _guards(
 
 
 def _kind_of(name: str) -> str:
+    """The kind that a text stands for. Raises UsageError for a file that is none."""
+    if Path(name).suffix in HIP_SUFFIXES:
+        raise UsageError(
+            f"{TABLE}: {name} cannot be a subject",
+            hint="a script or a function that launches its kernel",
+        )
     return "script" if name.endswith(".py") else "function" if ":" in name else "operator"
 
 

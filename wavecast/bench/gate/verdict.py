@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from wavecast.bench.gate.guards import NOWHERE, KernelLocation
@@ -70,6 +70,18 @@ class GateVerdict:
     def reported(self) -> tuple[Judged, ...]:
         """What makes the gate red, then what it warns of."""
         return (*self.broken, *self.of(Status.WARN))
+
+    def in_repository(self, folder: str) -> GateVerdict:
+        """The same with files named from the repository, where the project is in its `folder`."""
+        if not folder:
+            return self
+        judged = tuple(
+            replace(one, location=replace(one.location, file=f"{folder}/{one.location.file}"))
+            if one.location.file and not one.location.file.startswith("/")
+            else one
+            for one in self.judged
+        )
+        return replace(self, judged=judged)
 
     def of(self, status: Status) -> tuple[Judged, ...]:
         """All of a status."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from wavecast.integrations.triton import isolation
+
+_REPR: Final = re.compile(r"(?P<type>\w+)\((?P<quote>['\"])(?P<message>.*)(?P=quote)\)", re.S)
 
 
 class Refused(Exception):
@@ -21,6 +24,8 @@ def explain(error: BaseException, function: Any) -> str:
     message = getattr(innermost, "error_message", None) or str(innermost)
     if not message.strip() and innermost.__cause__ is not None:
         message = str(innermost.__cause__)
+    if shown := _REPR.fullmatch(message.strip()):  # Triton gives the `repr` of Python's errors
+        message = f"{shown['type']}: {shown['message']}"
     line = " ".join(message.split()) or type(innermost).__name__
     if not hasattr(innermost, "error_message") and type(innermost) is not RuntimeError:
         line = line if ":" in line else f"{type(innermost).__name__}: {line}"

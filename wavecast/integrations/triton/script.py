@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.kinds import HIP_SUFFIXES
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import CaptureError, InputError, MissingTool, NothingAnalysed
 from wavecast.extras import hint_for
@@ -106,6 +107,8 @@ def capture_script(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no such script: {path}")
+    if path.suffix in HIP_SUFFIXES:
+        raise InputError(f"{path} is not a Python script, but a source of HIP or C++")
     facts: dict[str, DeviceFacts] = {}
     for device in devices:
         known = device if isinstance(device, DeviceFacts) else facts_of(device)
