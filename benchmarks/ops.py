@@ -30,7 +30,7 @@ from wavecast.integrations.gpu import timing
 from wavecast.integrations.gpu.inputs import MakeThere
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
-from wavecast.model.roofline import roofline
+from wavecast.perfmodel.roofline import roofline
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -22,7 +22,7 @@ os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 import numpy as np
 
 from wavecast.arch import resolve
-from wavecast.model.ops import op
+from wavecast.perfmodel.ops import op
 
 OPERATIONS = {
     "gemm": ("4096x4096x4096", {"dtype": "fp8"}),

@@ -14,9 +14,9 @@ import triton.language as tl
 import wavecast
 from wavecast.arch import resolve
 from wavecast.compile.parsing import parse_kernel
-from wavecast.model.predict import predict
-from wavecast.model.static import profile_of_code
-from wavecast.predict.executed import profile_of_sample
+from wavecast.perfmodel.predict import predict
+from wavecast.perfmodel.static import profile_of_code
+from wavecast.sampling.executed import profile_of_sample
 
 DEVICE = resolve("mi300x").device
 Work = Callable[[], object]

@@ -31,7 +31,7 @@ from wavecast.bench.accuracy import importers, predicting, scores
 from wavecast.bench.accuracy.cases import MeasuredFigure
 from wavecast.bench.accuracy.validate import MeasuredProblem, load
 from wavecast.errors import InputError
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.prediction import Prediction
 
 TABLE: Final = Path(__file__).with_name("accuracy.json")
 SAMPLE: Final = 300

@@ -28,10 +28,10 @@ from calibration import common
 from calibration.datasets.attention_published import AttentionPublished
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model import coefficients
-from wavecast.model.ops.attention import libraries
-from wavecast.model.ops.attention.machine import FAMILY, AttentionRates
-from wavecast.model.ops.attention.problem import Attention
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.ops.attention import libraries
+from wavecast.perfmodel.ops.attention.machine import FAMILY, AttentionRates
+from wavecast.perfmodel.ops.attention.problem import Attention
 
 TILE = (
     *("vector_power", "latencies_forward", "latencies_backward"),

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from wavecast.model.distance import MeasuredRange
+from wavecast.perfmodel.distance import MeasuredRange
 
 TABLE: Final = Path(__file__).with_name("left_out.json")
 UNCALIBRATED: Final = "not predicted: no measurements are left to calibrate with"

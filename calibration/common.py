@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wavecast.model import coefficients
+from wavecast.perfmodel import coefficients
 
 FOLDER = Path(coefficients.__file__).parent
 

@@ -24,11 +24,11 @@ from wavecast import arch
 from wavecast.bench.accuracy.cases import device_of
 from wavecast.bench.accuracy.importers.conv_miopen import PROBLEM, algorithm_of, problem_of
 from wavecast.errors import UsageError, WavecastError
-from wavecast.model.chip import Chip
-from wavecast.model.coefficients import scopes
-from wavecast.model.ops.convolution.algorithms import ALGORITHMS, timings
-from wavecast.model.ops.convolution.geometry import ConvolutionBatch
-from wavecast.model.ops.convolution.units import has_matrix
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.coefficients import scopes
+from wavecast.perfmodel.ops.convolution.algorithms import ALGORITHMS, timings
+from wavecast.perfmodel.ops.convolution.geometry import ConvolutionBatch
+from wavecast.perfmodel.ops.convolution.units import has_matrix
 
 FAMILY = "convolution"
 OVERRIDES = {

@@ -19,7 +19,7 @@ from calibration.datasets.elementwise_norm import ElementwiseNorm
 from calibration.table import Sample, Setting, drop, fit, get, put, samples, table, thinned
 from calibration.table import write as write_table
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model.timing import TIMINGS
+from wavecast.perfmodel.timing import TIMINGS
 
 FAMILIES = ("chips", "memory", "timing", "elementwise", "norm")
 EAGER_TARGETS = ("gfx908", "gfx90a")

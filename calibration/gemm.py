@@ -26,11 +26,11 @@ from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.gemm_tuned import GemmTuned
-from wavecast.model import coefficients
-from wavecast.model.chip import Chip
-from wavecast.model.ops.gemm.libraries import candidates
-from wavecast.model.ops.gemm.problem import FAMILY, Gemm, bounds
-from wavecast.model.ops.gemm.tiles import GemmSizes
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.ops.gemm.libraries import candidates
+from wavecast.perfmodel.ops.gemm.problem import FAMILY, Gemm, bounds
+from wavecast.perfmodel.ops.gemm.tiles import GemmSizes
 
 TUNED = {
     "ck": "ck",

@@ -16,16 +16,16 @@ from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError, MissingFact, UsageError
 from wavecast.integrations.module.function import Function
 from wavecast.integrations.module.loading import Module, load
-from wavecast.model import queue
-from wavecast.model.bounds import Work
-from wavecast.model.chip import Chip
-from wavecast.model.distance import PredictionSubject
-from wavecast.model.intervals import bracketed
-from wavecast.model.ops.base import Op
-from wavecast.model.predict import kernel_subject
-from wavecast.model.prediction import Prediction
-from wavecast.model.profile import LaunchProfile, ProfileSource
-from wavecast.predict.sample import Sample
+from wavecast.perfmodel import queue
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.distance import PredictionSubject
+from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.predict import kernel_subject
+from wavecast.perfmodel.prediction import Prediction
+from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
+from wavecast.sampling.sample import Sample
 
 FOLDER = "gpu_perf_scripts"
 """Folder of a checkout that holds the programs."""

@@ -22,11 +22,11 @@ from calibration.datasets.hip_kernels import full_sizes
 from calibration.hip_program import HipProgram
 from wavecast import arch
 from wavecast.compile.parsing import parse_kernel
-from wavecast.model import queue
-from wavecast.model.profile import LaunchProfile
-from wavecast.predict import executed
-from wavecast.predict.requests import RequestTable
-from wavecast.predict.sample import Sample
+from wavecast.perfmodel import queue
+from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.sampling import executed
+from wavecast.sampling.requests import RequestTable
+from wavecast.sampling.sample import Sample
 
 DEVICE: Final = arch.load("mi300a")
 _NOT_KEPT: Final = ("kernel", "table")

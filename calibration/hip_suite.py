@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.queue import Copy, Fill, HostWait
+from wavecast.perfmodel.queue import Copy, Fill, HostWait
 
 Array = np.ndarray[Any, Any]
 

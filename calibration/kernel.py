@@ -23,9 +23,9 @@ import numpy as np
 
 from calibration import common, hip_samples
 from calibration.hip_samples import DEVICE, Problem
-from wavecast.model import coefficients, queue
-from wavecast.model.chip import Chip, of_device
-from wavecast.model.simulation import timing
+from wavecast.perfmodel import coefficients, queue
+from wavecast.perfmodel.chip import Chip, of_device
+from wavecast.perfmodel.simulation import timing
 
 FITTED: Final[Mapping[str, float]] = {
     "kernel.wait_l2": 1.0,

@@ -30,8 +30,8 @@ from calibration import problems, refit
 from calibration.cells import TABLE, UNCALIBRATED, Cell, LeftOutTable, Slice, read
 from calibration.problems import PublishedProblem
 from wavecast.bench.accuracy import baselines
-from wavecast.model import coefficients
-from wavecast.model.distance import Measured, MeasuredRange, PredictionSubject, features
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.distance import Measured, MeasuredRange, PredictionSubject, features
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _frames(files: Iterable[str], experiment: Experiment, data: Path) -> dict[st
 def _forget(
     copy: Path, scopes: Mapping[str, Sequence[str]], gone: set[str], libraries: set[str]
 ) -> None:
-    folder = copy / "wavecast" / "model" / "coefficients"
+    folder = copy / "wavecast" / "perfmodel" / "coefficients"
     values = {}
     for name in coefficients.families():
         rows = coefficients.read(name, (folder / f"{name}.toml").read_text(encoding="utf-8"))

@@ -20,10 +20,10 @@ from calibration.table import Sample, Setting, drop, get, put, ratios, samples
 from wavecast import arch
 from wavecast.arch.systems import node_size
 from wavecast.bench.accuracy.importers.collective_runs import cases
-from wavecast.model import coefficients
-from wavecast.model.chip import of_device
-from wavecast.model.ops.collectives import Collective, one_node
-from wavecast.model.ops.collectives.problem import LATENCIES
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.chip import of_device
+from wavecast.perfmodel.ops.collectives import Collective, one_node
+from wavecast.perfmodel.ops.collectives.problem import LATENCIES
 
 FILES = ("collectives_azure", "collectives_expert_parallel", "collectives_nvidia")
 SCOPES: Mapping[str, str] = {

@@ -22,7 +22,7 @@ import torch
 from wavecast.arch.systems import system
 from wavecast.errors import WavecastError
 from wavecast.integrations.torch_graph import module_graph
-from wavecast.model.roofline import roofline
+from wavecast.perfmodel.roofline import roofline
 from wavecast.systems.sources.answer import answer
 from wavecast.systems.sources.calls import ModuleGraph
 

@@ -27,10 +27,10 @@ from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers import Importer
 from wavecast.bench.accuracy.importers.moe_tuned import MoeTuned
-from wavecast.model import coefficients
-from wavecast.model.chip import Chip
-from wavecast.model.ops.moe import FusedMoe, strategies
-from wavecast.model.ops.moe.stages import FAMILY, MoeModel
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.ops.moe import FusedMoe, strategies
+from wavecast.perfmodel.ops.moe.stages import FAMILY, MoeModel
 
 FILES: tuple[tuple[str, Importer], ...] = (
     ("moe_tuned.parquet", MoeTuned()),

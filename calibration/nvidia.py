@@ -35,13 +35,13 @@ from wavecast.analyze import analyze_nvidia, sass_program
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton import capture_script
-from wavecast.model import intervals
-from wavecast.model.chip import Chip
-from wavecast.model.distance import Measured, PredictionSubject
-from wavecast.model.launches import launch_timing
-from wavecast.model.predict import subject_of
-from wavecast.model.profile import LaunchProfile
-from wavecast.model.sm.profile import profile_of_sass
+from wavecast.perfmodel import intervals
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.distance import Measured, PredictionSubject
+from wavecast.perfmodel.launches import launch_timing
+from wavecast.perfmodel.predict import subject_of
+from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.perfmodel.sm.profile import profile_of_sass
 from wavecast.pipeline.reading import with_sass
 
 SCRIPT: Final = Path(__file__).with_name("liger_kernels.py")

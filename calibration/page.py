@@ -14,7 +14,7 @@ import numpy as np
 from calibration.cells import Cell, LeftOutTable
 from calibration.residuals import GroupCoverage
 from wavecast import wording
-from wavecast.model.intervals import COVERAGE
+from wavecast.perfmodel.intervals import COVERAGE
 from wavecast.report.accuracy import SCORES, markdown_table
 from wavecast.report.units import UNKNOWN, count
 from wavecast.report.validation_words import log_percent, ratio, share

@@ -23,8 +23,8 @@ from wavecast.bench.accuracy import baselines, importers, reading
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.conv_miopen import PROBLEM
 from wavecast.errors import WavecastError
-from wavecast.model.distance import PredictionSubject
-from wavecast.model.ops.base import Op
+from wavecast.perfmodel.distance import PredictionSubject
+from wavecast.perfmodel.ops.base import Op
 
 IMPLAUSIBLE = (1e-3, 100.0)
 """Seconds, and times of the sustained roofline, above which a time is not that of its problem: some

@@ -25,9 +25,9 @@ import wavecast
 from calibration import common
 from calibration.priors import prior
 from wavecast import arch
-from wavecast.model import coefficients
-from wavecast.model.coefficients import Coefficient
-from wavecast.model.ops.base import Op
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.coefficients import Coefficient
+from wavecast.perfmodel.ops.base import Op
 
 ROOT = Path(wavecast.__file__).resolve().parents[1]
 LEARNED = ("fitted", "measured")
@@ -88,13 +88,13 @@ def sources() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         (copy / "calibration").symlink_to(ROOT / "calibration")
-        for parts in (("wavecast",), ("wavecast", "model")):
+        for parts in (("wavecast",), ("wavecast", "perfmodel")):
             own = copy.joinpath(*parts)
             own.mkdir()
             for path in ROOT.joinpath(*parts).iterdir():
-                if path.name != "__pycache__" and (*parts, path.name) != ("wavecast", "model"):
+                if path.name != "__pycache__" and (*parts, path.name) != ("wavecast", "perfmodel"):
                     (own / path.name).symlink_to(path)
-        table = copy / "wavecast" / "model" / "coefficients"
+        table = copy / "wavecast" / "perfmodel" / "coefficients"
         files = list(table.iterdir())
         table.unlink()
         table.mkdir()
@@ -108,7 +108,7 @@ def forget(copy: Path, values: Mapping[str, Mapping[str, float]]) -> None:
     """Write coefficients by family and `name@scope` into the sources of a folder."""
     for family, known in values.items():
         if known:
-            folder = copy / "wavecast" / "model" / "coefficients"
+            folder = copy / "wavecast" / "perfmodel" / "coefficients"
             common.write(family, known, folder)
 
 

@@ -5,7 +5,7 @@
 in this order, each from what the steps before it wrote:
 
     left_out   calibration/left_out.json      errors on what is left out of the calibration
-    intervals  wavecast/model/residuals.toml  intervals of predictions
+    intervals  wavecast/perfmodel/residuals.toml  intervals of predictions
     accuracy   calibration/accuracy.json      errors on a sample, which the tests compare
     docs       docs/accuracy.md, README.md    both kinds of errors
 

@@ -2,7 +2,7 @@
 
     python -m calibration.residuals
 
-reads `calibration/left_out.json` and writes `wavecast/model/residuals.toml`: for every distance
+reads `calibration/left_out.json` and writes `wavecast/perfmodel/residuals.toml`: for every distance
 class, and for families, devices and libraries with enough left-out groups, the interval that
 contains 80 % of a new group (`conformal`). Problems that several experiments leave out (a chip, and
 the source that measured it) count once in a class, and a group needs a few problems. `coverage`
@@ -23,15 +23,15 @@ import numpy as np
 
 from calibration import cells, conformal
 from calibration.cells import Cell, LeftOutTable
-from wavecast.model import intervals
-from wavecast.model.distance import (
+from wavecast.perfmodel import intervals
+from wavecast.perfmodel.distance import (
     DistanceClass,
     Measured,
     MeasuredRange,
     PredictionSubject,
     related,
 )
-from wavecast.model.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
+from wavecast.perfmodel.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
 
 OUTPUT: Final = Path(intervals.__file__).with_name("residuals.toml")
 SMALL: Final = 3

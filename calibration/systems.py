@@ -36,7 +36,7 @@ from calibration.page import SERVING
 from wavecast import arch
 from wavecast.bench.accuracy.importers.serving import Serving
 from wavecast.errors import WavecastError
-from wavecast.model.ops.base import Op
+from wavecast.perfmodel.ops.base import Op
 from wavecast.systems.op import ServedModel
 
 TARGET = Path(__file__).parents[1] / "wavecast" / "systems" / "residuals.toml"

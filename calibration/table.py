@@ -16,8 +16,8 @@ from scipy.optimize import minimize
 from calibration.common import FOLDER, coordinate_search, scores
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model import chip, coefficients
-from wavecast.model.ops.base import Op
+from wavecast.perfmodel import chip, coefficients
+from wavecast.perfmodel.ops.base import Op
 
 Setting = tuple[str, str, str]
 

@@ -20,11 +20,11 @@ from calibration import common
 from calibration.problems import PublishedProblem, implausible, load, without_host
 from wavecast import arch
 from wavecast.errors import MissingFact
-from wavecast.model import coefficients
-from wavecast.model.chip import Chip
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.ops.gemm.problem import FAMILY, bounds
-from wavecast.model.timing import FAMILY as TIMING
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.gemm.problem import FAMILY, bounds
+from wavecast.perfmodel.timing import FAMILY as TIMING
 
 SHARED: Final = ("client_launch", "client_launch@gfx908", "serial_tensile", "step_tensile")
 """Coefficients by name, with the scope where it is not the default. Own values of other scopes stay

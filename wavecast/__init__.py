@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from wavecast.diffing import diff
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
-    from wavecast.models import any_model as model
-    from wavecast.models import serve
+    from wavecast.models import model, serve
     from wavecast.profiling import profile
 
-_MODULES = ("model", "models", "ops", "testing")
+_MODULES = ("ops", "testing")
 _LAZY = {
     "estimate": "wavecast.api",
     "explain": "wavecast.api",
@@ -45,6 +44,7 @@ _LAZY = {
     "device": "wavecast.integrations.triton",
     "diff": "wavecast.diffing",
     "load": "wavecast.integrations.module",
+    "model": "wavecast.models",
     "profile": "wavecast.profiling",
     "serve": "wavecast.models",
 }

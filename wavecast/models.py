@@ -62,7 +62,7 @@ def _deployed(
     return found
 
 
-def model(
+def named_model(
     name: str,
     system: Names = "8xMI300X",
     *,
@@ -308,16 +308,16 @@ def module(
     return report
 
 
-def any_model(*arguments: Any, **options: Any) -> Any:
+def model(*arguments: Any, **options: Any) -> Any:
     """`module` for a module, a program or a file of either. For the name of a model `trained` with
-    `train=True`, else `model`, whose result is a `SearchReport` with `search`."""
+    `train=True`, else `named_model`, whose result is a `SearchReport` with `search`."""
     from wavecast.pipeline.sources import is_source
 
     named = not arguments or not is_source(arguments[0])
     if not named:
         return module(*arguments, **options)
     training = options.pop("train", False)
-    return (trained if training else model)(*arguments, **options)
+    return (trained if training else named_model)(*arguments, **options)
 
 
-__all__ = ["any_model", "model", "module", "serve", "trained"]
+__all__ = ["model", "module", "named_model", "serve", "trained"]

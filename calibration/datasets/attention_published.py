@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each, truth
 from wavecast.errors import WavecastError
-from wavecast.model.ops.attention import Attention
+from wavecast.perfmodel.ops.attention import Attention
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each
-from wavecast.model.ops.collectives import FUNCTIONS, Collective
+from wavecast.perfmodel.ops.collectives import FUNCTIONS, Collective
 
 if TYPE_CHECKING:
     import pandas as pd

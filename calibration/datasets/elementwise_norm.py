@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each
-from wavecast.model.ops.base import Op
-from wavecast.model.ops.elementwise import FUNCTIONS, Elementwise, Operand
-from wavecast.model.ops.norm import Norm
-from wavecast.model.ops.reduction import Reduction
-from wavecast.model.ops.softmax import Softmax
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.elementwise import FUNCTIONS, Elementwise, Operand
+from wavecast.perfmodel.ops.norm import Norm
+from wavecast.perfmodel.ops.reduction import Reduction
+from wavecast.perfmodel.ops.softmax import Softmax
 
 if TYPE_CHECKING:
     import pandas as pd

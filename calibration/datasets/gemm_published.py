@@ -11,8 +11,8 @@ from wavecast import arch
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each, rows
 from wavecast.errors import WavecastError
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.ops.gemm.formats import activation, canonical
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.gemm.formats import activation, canonical
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,10 +20,10 @@ from wavecast import arch
 from wavecast.bench.accuracy.cases import Case, MeasuredFigure, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.errors import MissingFact, UnknownName
-from wavecast.model.chip import Chip
-from wavecast.model.memory import hbm_bandwidth, mall_bandwidth
-from wavecast.model.ops.base import Op
-from wavecast.model.ops.elementwise import Elementwise
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.memory import hbm_bandwidth, mall_bandwidth
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.elementwise import Elementwise
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from wavecast.bench.accuracy.importers.moe_tuned import (
     tile_of,
 )
 from wavecast.errors import WavecastError
-from wavecast.model.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.moe import FusedMoe
 
 if TYPE_CHECKING:
     import pandas as pd

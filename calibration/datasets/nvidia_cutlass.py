@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, each, rows
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.ops.gemm.formats import activation, canonical
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.gemm.formats import activation, canonical
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.model import sm_code
+from tests.perfmodel import sm_code
 from wavecast.analyze import sass_program
 from wavecast.analyze.sass.walk import follow
 

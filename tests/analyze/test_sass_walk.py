@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.model import sm_code
+from tests.perfmodel import sm_code
 from wavecast.analyze import sass_program
 from wavecast.analyze.sass.control import controls, decode
 from wavecast.analyze.sass.executed import executed

@@ -101,7 +101,7 @@ def test_every_field_and_source_is_used() -> None:
     assert {name for device in facts for name in device} == fields().keys() - OF_OVERLAYS
     by_target = (ROOT / "capabilities.toml", ROOT / "lds_phases.toml", ROOT / "systems.toml")
     derived = (ROOT / "partitions.py",)
-    libraries = ROOT.parent.glob("model/ops/*/*.toml")
+    libraries = ROOT.parent.glob("perfmodel/ops/*/*.toml")
     tables = (*(ROOT / "costs").glob("*.toml"), *by_target, *derived, *libraries)
     costs = "".join(path.read_text() for path in tables)
     used = {

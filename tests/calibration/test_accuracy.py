@@ -13,7 +13,7 @@ pytest.importorskip("pandas")
 from calibration import accuracy
 from calibration.table import put
 from wavecast import arch
-from wavecast.model import coefficients, ops
+from wavecast.perfmodel import coefficients, ops
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.calibration.support import importer
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model.ops.attention import Attention
+from wavecast.perfmodel.ops.attention import Attention
 
 pd = pytest.importorskip("pandas")
 

@@ -9,7 +9,7 @@ import pytest
 from calibration import machines
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.collective_runs import cases
-from wavecast.model.ops.collectives import Collective
+from wavecast.perfmodel.ops.collectives import Collective
 
 pd = pytest.importorskip("pandas")
 

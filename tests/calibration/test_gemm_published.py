@@ -8,7 +8,7 @@ import pytest
 
 from tests.calibration.support import importer
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel.ops.gemm import Gemm
 
 pd = pytest.importorskip("pandas")
 

@@ -10,7 +10,7 @@ import pytest
 
 from calibration import hip_suite, kernel
 from calibration.hip_samples import DEVICE, Row, evenly, rows
-from wavecast.model.chip import Chip
+from wavecast.perfmodel.chip import Chip
 
 
 def test_rows_of_both_halves(tmp_path: Path) -> None:

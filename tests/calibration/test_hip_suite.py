@@ -13,7 +13,7 @@ from calibration.hip_suite import Kernel
 from tests.calibration.support import importer
 from wavecast.bench.accuracy.cases import Case
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.queue import Copy, HostWait
+from wavecast.perfmodel.queue import Copy, HostWait
 
 SIZES = {
     "vectoradd": "1024", "relu": "1024", "memcopy_h2d": "1MB", "memcopy_d2h": "2MB",

@@ -14,9 +14,9 @@ from calibration.cells import Cell, LeftOutTable
 from calibration.priors import PRIORS
 from calibration.problems import PublishedProblem
 from wavecast import arch
-from wavecast.model import coefficients, intervals
-from wavecast.model.distance import DistanceClass, MeasuredRange, PredictionSubject
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel import coefficients, intervals
+from wavecast.perfmodel.distance import DistanceClass, MeasuredRange, PredictionSubject
+from wavecast.perfmodel.ops.gemm import Gemm
 
 TABLE = """
 [step_ck]
@@ -108,10 +108,10 @@ def test_values_of_a_vendor_are_forgotten_unless_they_were_guessed() -> None:
 
 
 def test_coefficients_change_in_the_copy_only() -> None:
-    before = (refit.ROOT / "wavecast/model/coefficients/gemm.toml").read_text()
+    before = (refit.ROOT / "wavecast/perfmodel/coefficients/gemm.toml").read_text()
     with refit.sources() as copy:
         refit.forget(copy, {"gemm": {"call": 0.125}, "memory": {}})
-        changed = (copy / "wavecast/model/coefficients/gemm.toml").read_text()
+        changed = (copy / "wavecast/perfmodel/coefficients/gemm.toml").read_text()
         assert coefficients.read("gemm", changed)["call"].values["default"] == 0.125
         op = Gemm(m=512, n=512, k=512, dtype="bf16")
         (seconds,) = refit.predict(copy, [(op, "mi300x")])
@@ -119,7 +119,7 @@ def test_coefficients_change_in_the_copy_only() -> None:
 
     assert seconds is not None
     assert seconds > 0.125 > op.predict(arch.load("mi300x")).seconds
-    assert (refit.ROOT / "wavecast/model/coefficients/gemm.toml").read_text() == before
+    assert (refit.ROOT / "wavecast/perfmodel/coefficients/gemm.toml").read_text() == before
 
 
 def test_every_calibration_reads_files_that_are_scored() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.calibration.support import importer
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.moe import FusedMoe
 
 pd = pytest.importorskip("pandas")
 

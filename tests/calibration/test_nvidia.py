@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calibration.nvidia import Scored, left_out, refusal, reported
-from wavecast.model.distance import PredictionSubject
+from wavecast.perfmodel.distance import PredictionSubject
 
 
 def row(series: str, device: str, size: int, ratio: float) -> Scored:

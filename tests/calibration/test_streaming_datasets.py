@@ -9,11 +9,11 @@ from calibration.datasets.elementwise_norm import ElementwiseNorm
 from calibration.datasets.microbench import Microbench
 from tests.calibration.support import importer
 from wavecast.bench.accuracy.cases import Case, MeasuredFigure
-from wavecast.model.ops.collectives import Collective
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.norm import Norm
-from wavecast.model.ops.reduction import Reduction
-from wavecast.model.ops.softmax import Softmax
+from wavecast.perfmodel.ops.collectives import Collective
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.norm import Norm
+from wavecast.perfmodel.ops.reduction import Reduction
+from wavecast.perfmodel.ops.softmax import Softmax
 
 pd = pytest.importorskip("pandas")
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from wavecast.arch import resolve
 from wavecast.cli.coefficients import command
 from wavecast.errors import UnknownName
-from wavecast.model import coefficients
+from wavecast.perfmodel import coefficients
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "coefficients.md"
 

@@ -20,7 +20,7 @@ from tests.warm_python import run_module  # noqa: E402
 from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 from wavecast.integrations.triton import run_script  # noqa: E402
-from wavecast.predict.estimate import CodeEstimate, Resources  # noqa: E402
+from wavecast.sampling.estimate import CodeEstimate, Resources  # noqa: E402
 
 kernels = pytest.importorskip("tests.integrations.kernels")
 pytestmark = pytest.mark.torch
@@ -79,7 +79,7 @@ def test_without_predictions_the_first_configuration_that_compiles_runs(monkeypa
     def no_estimate(launch, ranges, device) -> CodeEstimate:
         return CodeEstimate(Resources(8, 0, 0, 8.0, False), None, "the loop runs as data says")
 
-    monkeypatch.setattr("wavecast.predict.estimate.estimate", no_estimate)
+    monkeypatch.setattr("wavecast.sampling.estimate.estimate", no_estimate)
     x = torch.zeros(64)
     with (
         pytest.warns(UserWarning, match=r"picky \(BLOCK=64.* on mi300x: the loop runs"),

@@ -18,7 +18,7 @@ from wavecast.errors import CompileError, ParseError  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.spec import KernelSpec  # noqa: E402
-from wavecast.model.ranking import Constant  # noqa: E402
+from wavecast.perfmodel.ranking import Constant  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

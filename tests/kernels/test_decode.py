@@ -19,7 +19,7 @@ from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402
 from wavecast.kernels.decode.combine import reduce_parts  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
-from wavecast.model.ranking.cache import splits  # noqa: E402
+from wavecast.perfmodel.ranking.cache import splits  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CASES = {

@@ -16,7 +16,7 @@ from wavecast.errors import MissingFact  # noqa: E402
 from wavecast.integrations.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.spec import KernelSpec, Workspace  # noqa: E402
-from wavecast.model.ranking import Constant, StreamingKernel  # noqa: E402
+from wavecast.perfmodel.ranking import Constant, StreamingKernel  # noqa: E402
 
 pytestmark = pytest.mark.torch
 MI300X = arch.load("mi300x")

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from tests.analyze.support import descriptor
-from tests.model.test_predict import profile
+from tests.perfmodel.test_predict import profile
 from tests.rules.support import assembly_subject, memory, with_memory
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel
-from wavecast.model.launches import LaunchChanges
-from wavecast.model.predict import predict
-from wavecast.model.profile import LevelTraffic
-from wavecast.model.simulation import LaunchTiming
+from wavecast.perfmodel.launches import LaunchChanges
+from wavecast.perfmodel.predict import predict
+from wavecast.perfmodel.profile import LevelTraffic
+from wavecast.perfmodel.simulation import LaunchTiming
 from wavecast.pipeline import fixing
 from wavecast.pipeline.fixing import LEAST, Fixing, with_outcomes
 from wavecast.pipeline.prediction import Predicted

@@ -9,7 +9,7 @@ import pytest
 
 from wavecast import arch
 from wavecast.kernels import registry
-from wavecast.model.profile import LevelTraffic
+from wavecast.perfmodel.profile import LevelTraffic
 from wavecast.pipeline.library import launched, survey
 
 

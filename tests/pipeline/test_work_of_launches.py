@@ -8,7 +8,7 @@ import pytest
 
 from tests.report import sample
 from wavecast.compile.codeobject import Argument, Launch
-from wavecast.model.work import work
+from wavecast.perfmodel.work import work
 from wavecast.pipeline.steps import Given, with_hint
 
 AMD, NVIDIA = sample.report().explanations[0], sample.report().explanations[3]

@@ -22,7 +22,7 @@ from wavecast.analyze.result import (
     Registers,
     Wait,
 )
-from wavecast.model.bounds import Ceiling, Roofline, Work
+from wavecast.perfmodel.bounds import Ceiling, Roofline, Work
 from wavecast.pipeline.result import ExplainReport, Explanation, Failure
 from wavecast.rules.finding import Finding
 

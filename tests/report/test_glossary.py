@@ -13,9 +13,9 @@ from wavecast.arch import PIPES
 from wavecast.arch import STATUSES as FACT_STATUSES
 from wavecast.bench.compare.verdict import FigureVerdict
 from wavecast.bench.gate.verdict import Status
-from wavecast.model.coefficients import STATUSES as COEFFICIENT_STATUSES
-from wavecast.model.cu.causes import BUSY, CAUSES
-from wavecast.model.prediction import FIDELITIES
+from wavecast.perfmodel.coefficients import STATUSES as COEFFICIENT_STATUSES
+from wavecast.perfmodel.cu.causes import BUSY, CAUSES
+from wavecast.perfmodel.prediction import FIDELITIES
 from wavecast.report import terminal, validation_words
 from wavecast.report import words as names
 

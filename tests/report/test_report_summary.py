@@ -6,7 +6,7 @@ from tests.report import sample
 from wavecast.analyze.result import NextStep
 from wavecast.compile.codeobject import Argument
 from wavecast.isa.instruction import SourceLocation
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline.prediction import Predicted
 from wavecast.report import accesses, listing, source, summary, words
 

@@ -15,8 +15,8 @@ from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
-from wavecast.model.roofline import roofline as roofline_of
-from wavecast.model.work import work as work_of
+from wavecast.perfmodel.roofline import roofline as roofline_of
+from wavecast.perfmodel.work import work as work_of
 from wavecast.pipeline.reading import read_launch
 from wavecast.rules import Finding, RuleInput
 

@@ -70,7 +70,9 @@ def test_every_module_that_a_document_names_exists(document: str) -> None:
 
 
 def test_a_missing_module_is_found() -> None:
-    text = "`docs/no.md`\n## 5 · model\n`cu/`, `cu/never.py`, `roofline`, `no_such_thing`, `Work`"
+    text = (
+        "`docs/no.md`\n## 5 · perfmodel\n`cu/`, `cu/never.py`, `roofline`, `no_such_thing`, `Work`"
+    )
     found = {token: exists(folder, token) for folder, token in named(text)}
     assert found == {
         "docs/no.md": False,

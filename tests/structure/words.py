@@ -38,7 +38,7 @@ BANNED: dict[str, Banned] = {
         "strategy, variant, associativity (of a cache)",
         "ways?",
         r"(?:two|three|several|both|other|its|the) ways",
-        ("wavecast/model/cache/", "wavecast/arch/"),
+        ("wavecast/perfmodel/cache/", "wavecast/arch/"),
     ),
     "gain": Banned("speedup", "gains?", r"gains?"),
     "turn": Banned(

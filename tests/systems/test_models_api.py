@@ -21,10 +21,10 @@ def report():
 
 
 def test_the_package_and_its_call_have_one_name() -> None:
-    import wavecast.model.ops
+    import wavecast.perfmodel.ops
 
     assert callable(wavecast.model)
-    assert wavecast.model.ops.op("gemm").kind == "gemm"
+    assert wavecast.perfmodel.ops.op("gemm").kind == "gemm"
 
 
 def test_a_report_shows_itself(report) -> None:

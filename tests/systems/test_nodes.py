@@ -9,8 +9,8 @@ import pytest
 
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
-from wavecast.model.ops.collectives import Collective
-from wavecast.model.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.collectives import Collective
+from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem
 from wavecast.systems.changes import parse

@@ -8,7 +8,7 @@ import pytest
 
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
-from wavecast.model.ops.attention import Attention
+from wavecast.perfmodel.ops.attention import Attention
 from wavecast.systems import huggingface
 from wavecast.systems.architecture import CompressedAttention
 from wavecast.systems.graph import Node, Step, layer_nodes

@@ -20,7 +20,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast  # noqa: E402
 from tests.warm_python import run_python  # noqa: E402
 from wavecast.errors import InputError, NothingAnalysed, UsageError  # noqa: E402
-from wavecast.model.intervals import table  # noqa: E402
+from wavecast.perfmodel.intervals import table  # noqa: E402
 from wavecast.pipeline import select  # noqa: E402
 from wavecast.tune import TuningTable, load  # noqa: E402
 from wavecast.tune.budget import SearchBudget  # noqa: E402

@@ -6,8 +6,8 @@ import json
 
 import click
 
-from wavecast.model import coefficients as table
-from wavecast.model.coefficients import Coefficient
+from wavecast.perfmodel import coefficients as table
+from wavecast.perfmodel.coefficients import Coefficient
 
 
 @click.command("coefficients")

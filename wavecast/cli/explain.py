@@ -253,7 +253,7 @@ def _list(path: Path, arch: str | None, kernels: str, format_: str, output: Path
 
 def _write_timeline(report: Any, path: Path) -> None:
     """Simulate every predicted launch again, keeping the events of its unit."""
-    from wavecast.model.launches import launch_timing
+    from wavecast.perfmodel.launches import launch_timing
     from wavecast.report.perfetto_unit import EVENTS, Timeline, dumps
 
     timelines = [
@@ -284,7 +284,7 @@ def _check_parameters() -> None:
 
 def _check_file(path: Path, settings: tuple[str, ...]) -> None:
     """Refuse what only an operation has where there is no `--shape`."""
-    from wavecast.model.ops import OPS, op
+    from wavecast.perfmodel.ops import OPS, op
 
     if str(path) in OPS and not path.exists():
         raise UsageError(f"{path} needs --shape", hint=op(str(path)).shape_help)

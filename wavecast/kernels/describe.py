@@ -14,9 +14,9 @@ from wavecast.kernels.signature import (
     vector_flops,
 )
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings, Workspace
-from wavecast.model.bounds import Work
-from wavecast.model.coefficients import coefficient
-from wavecast.model.ranking import Constant, Demand, StreamingKernel, TiledProduct
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.coefficients import coefficient
+from wavecast.perfmodel.ranking import Constant, Demand, StreamingKernel, TiledProduct
 
 __all__ = [
     "Axes", "Batch", "Constant", "Demand", "Device", "Gradient", "KernelSpec", "Make", "Operator",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import UsageError
-from wavecast.model.bounds import Work
+from wavecast.perfmodel.bounds import Work
 
 if TYPE_CHECKING:
     from wavecast.kernels.signature import Signature

@@ -29,7 +29,7 @@ from torch import Tensor
 from wavecast.kernels import checks
 from wavecast.kernels.expressions import Expression
 from wavecast.kernels.inputs import FP8, Make, torch_dtype
-from wavecast.model.bounds import Work
+from wavecast.perfmodel.bounds import Work
 
 CLASSES: Final[Mapping[str, tuple[torch.dtype, ...]]] = {
     "float": checks.FLOATS,

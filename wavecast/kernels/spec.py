@@ -16,7 +16,7 @@ from wavecast.arch import Device
 from wavecast.errors import MissingFact
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.expressions import Expression
-from wavecast.model.ranking import Demand, StreamingKernel
+from wavecast.perfmodel.ranking import Demand, StreamingKernel
 
 Problem = Mapping[str, Any]
 """Everything that the best configuration and the compiled code depend on, in plain values: sizes,

@@ -7,7 +7,7 @@ import triton.language as tl
 
 from wavecast.arch import Device
 from wavecast.kernels.spec import Problem, Settings
-from wavecast.model.ranking import TiledProduct
+from wavecast.perfmodel.ranking import TiledProduct
 
 
 @triton.jit

@@ -32,7 +32,7 @@ from wavecast.errors import WavecastError
 from wavecast.integrations.module.types import scalar_dtype
 from wavecast.lab import elements
 from wavecast.pipeline.recompiling import with_scalars
-from wavecast.predict.isolation import isolated
+from wavecast.sampling.isolation import isolated
 
 Array = np.ndarray[Any, Any]
 

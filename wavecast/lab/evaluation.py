@@ -13,9 +13,9 @@ from wavecast.lab.comparing import ExecutionResult, compared
 from wavecast.lab.figures import CodeFigures, figures_of_code, timed
 from wavecast.lab.journal import LabResult
 from wavecast.lab.setting import Setting, compiled
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline.reading import read_launch
-from wavecast.predict.estimate import simulate
+from wavecast.sampling.estimate import simulate
 
 
 @dataclass(frozen=True, slots=True)

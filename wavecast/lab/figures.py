@@ -12,7 +12,7 @@ from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.static import static_reports
 from wavecast.isa.program import Kernel, Program
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.reading import ReadLaunch, read_launch
 

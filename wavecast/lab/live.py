@@ -16,7 +16,7 @@ from wavecast.lab.evaluation import LabSubject, SubjectSearch
 if TYPE_CHECKING:
     from wavecast.compile.triton import Slot
     from wavecast.integrations.triton.hooks import Hooks
-    from wavecast.model.profile import LaunchProfile
+    from wavecast.perfmodel.profile import LaunchProfile
 
 
 class LiveSampler(Sampler):

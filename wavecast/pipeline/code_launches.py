@@ -12,7 +12,7 @@ from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.errors import UsageError, WavecastError
 from wavecast.integrations.module.language import parse
-from wavecast.model.profile import LaunchProfile
+from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.pipeline.plan import Plan
 from wavecast.pipeline.result import Failure
 
@@ -56,7 +56,7 @@ class CodeLaunches:
         known = self.memory.get(id(launch))
         if not self.sample or known is None or not launch.code.is_amd:
             return None
-        from wavecast.predict.executed import profile_of_sample
+        from wavecast.sampling.executed import profile_of_sample
 
         return profile_of_sample(launch, known[0], device, warm=False)
 

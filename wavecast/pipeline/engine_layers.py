@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from wavecast.arch import Device
 from wavecast.dtypes import lookup
-from wavecast.model.ops.attention import Attention as AttentionOp
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.ops.moe import FusedMoe
-from wavecast.model.ops.norm import Norm
+from wavecast.perfmodel.ops.attention import Attention as AttentionOp
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.norm import Norm
 from wavecast.systems.architecture import (
     ExpertMlp,
     GroupedQueryAttention,

@@ -17,9 +17,9 @@ import numpy as np
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
 from wavecast.errors import Unpredictable, WavecastError
-from wavecast.model.atomics import CACHED, executions_of
-from wavecast.model.launches import LaunchChanges, changes_of
-from wavecast.model.profile import LaunchProfile
+from wavecast.perfmodel.atomics import CACHED, executions_of
+from wavecast.perfmodel.launches import LaunchChanges, changes_of
+from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.reading import ReadLaunch, read_launch
 from wavecast.pipeline.recompiling import recompiled

@@ -13,8 +13,8 @@ from wavecast.compile.codeobject import Launch
 from wavecast.errors import NothingAnalysed, UsageError, WavecastError
 from wavecast.integrations.torch_graph.compiled import CompiledGraph, compiled_graph
 from wavecast.integrations.triton.launches import identity
-from wavecast.model.chip import Chip
-from wavecast.model.sequence import CallSequence
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.sequence import CallSequence
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given, explain_launch
 from wavecast.systems.graph import Node

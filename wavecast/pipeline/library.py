@@ -13,9 +13,9 @@ from wavecast.arch import Device
 from wavecast.errors import WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.operator import Operator, Sizes
-from wavecast.model.chip import Chip
-from wavecast.model.roofline import roofline
-from wavecast.model.sequence import CallSequence
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.roofline import roofline
+from wavecast.perfmodel.sequence import CallSequence
 from wavecast.pipeline.processes import map_unordered
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given, explain_launch

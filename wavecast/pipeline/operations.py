@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, NothingAnalysed, Unpredictable
-from wavecast.model.bounds import Roofline, Work
-from wavecast.model.ops import Op, op
-from wavecast.model.prediction import Prediction
-from wavecast.model.roofline import roofline
+from wavecast.perfmodel.bounds import Roofline, Work
+from wavecast.perfmodel.ops import Op, op
+from wavecast.perfmodel.prediction import Prediction
+from wavecast.perfmodel.roofline import roofline
 from wavecast.pipeline.selection import Selection
 
 

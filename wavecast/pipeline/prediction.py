@@ -12,13 +12,13 @@ from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import MissingFact, Unpredictable
 from wavecast.isa.program import Kernel, Program
-from wavecast.model.account import SourcePosition, position_of
-from wavecast.model.notes import Note
-from wavecast.model.predict import predict
-from wavecast.model.prediction import Prediction
-from wavecast.model.profile import LaunchProfile
-from wavecast.model.sm.profile import profile_of_sass
-from wavecast.model.static import profile_of_code
+from wavecast.perfmodel.account import SourcePosition, position_of
+from wavecast.perfmodel.notes import Note
+from wavecast.perfmodel.predict import predict
+from wavecast.perfmodel.prediction import Prediction
+from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.perfmodel.sm.profile import profile_of_sass
+from wavecast.perfmodel.static import profile_of_code
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.program import Program
-from wavecast.model.bounds import Roofline
+from wavecast.perfmodel.bounds import Roofline
 from wavecast.pipeline.prediction import NOT_ASKED, Predicted
 from wavecast.rules.finding import Finding
 

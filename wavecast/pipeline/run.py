@@ -12,7 +12,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.names import readable
 from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
 from wavecast.isa.targets import isa_target
-from wavecast.model.profile import LaunchProfile
+from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.pipeline.choosing import best
 from wavecast.pipeline.code_launches import CodeLaunches
 from wavecast.pipeline.model_lines import ModelLines, line_changes, model_lines

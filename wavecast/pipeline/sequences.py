@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wavecast.isa.instruction import SourceLocation
-from wavecast.model.launches import launch_timing
+from wavecast.perfmodel.launches import launch_timing
 from wavecast.pipeline.fixing import LEAST, ordered, resources
 from wavecast.pipeline.result import Explanation
 from wavecast.rules.fix import Outcome

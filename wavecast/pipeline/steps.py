@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from wavecast import rules
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
-from wavecast.model.profile import LaunchProfile
-from wavecast.model.roofline import roofline as roofline_of
-from wavecast.model.work import work as work_of
+from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.perfmodel.roofline import roofline as roofline_of
+from wavecast.perfmodel.work import work as work_of
 from wavecast.pipeline.fixing import (
     MOST_COMPILED,
     MOST_WITH_WHAT_IF,

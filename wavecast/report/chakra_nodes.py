@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from wavecast.errors import Unpredictable
-from wavecast.model.ops.collectives import Collective
+from wavecast.perfmodel.ops.collectives import Collective
 from wavecast.report.chakra_schema import COLLECTIVES
 from wavecast.systems.slices import HOST, TimelineSlice
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wavecast.analyze.result import CodeAnalysis, NextStep, Occupancy, Pressure
     from wavecast.compile.codeobject import CodeObject, Launch
     from wavecast.isa.instruction import SourceLocation
-    from wavecast.model.bounds import Ceiling, Roofline
+    from wavecast.perfmodel.bounds import Ceiling, Roofline
     from wavecast.pipeline.result import Explanation
     from wavecast.rules.fix import Outcome
 

@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from wavecast import rules
-from wavecast.model.prediction import FIDELITIES
+from wavecast.perfmodel.prediction import FIDELITIES
 from wavecast.report import (
     accesses,
     finding_words,

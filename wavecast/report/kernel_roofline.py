@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from wavecast.model.roofline import roofline as limits
+from wavecast.perfmodel.roofline import roofline as limits
 from wavecast.report import units
 from wavecast.report.log_axes import LogAxes
 from wavecast.report.svg import COLOURS, PlotFrame, figure, n, path

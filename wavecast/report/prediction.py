@@ -16,7 +16,7 @@ from wavecast.report import source
 
 if TYPE_CHECKING:
     from wavecast.compile.codeobject import CodeObject
-    from wavecast.model.prediction import Prediction, Share
+    from wavecast.perfmodel.prediction import Prediction, Share
 
 KINDS: tuple[str, ...] = get_args(PartKind)
 """Kinds of shares, in the order in which views show them."""

@@ -14,7 +14,7 @@ from wavecast.bench.profiles.kernel_names import recognise
 from wavecast.bench.profiles.profile import NONE
 from wavecast.bench.profiles.summary import module_of
 from wavecast.errors import MissingFact
-from wavecast.model.chip import Chip
+from wavecast.perfmodel.chip import Chip
 from wavecast.report import units
 from wavecast.report.kernel_roofline import RoofPoint, under_roofs
 from wavecast.report.svg import COLOURS, PlotFrame, figure, n

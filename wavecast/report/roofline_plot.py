@@ -13,7 +13,7 @@ from wavecast.report import units, words
 from wavecast.report.svg import PlotFrame, n, path
 
 if TYPE_CHECKING:
-    from wavecast.model.bounds import Ceiling
+    from wavecast.perfmodel.bounds import Ceiling
     from wavecast.pipeline.result import Explanation
 
 

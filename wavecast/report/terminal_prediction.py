@@ -17,7 +17,7 @@ from wavecast.report.terminal_text import heading, safe
 
 if TYPE_CHECKING:
     from wavecast.compile.codeobject import CodeObject
-    from wavecast.model.prediction import Prediction, Share, WhatIf
+    from wavecast.perfmodel.prediction import Prediction, Share, WhatIf
     from wavecast.report.words import Words
 
 _MOST = {"top-down": 6, "stall": 5, "line": 8, "ir": 8}
@@ -77,7 +77,7 @@ def summary(found: Prediction, say: Words) -> Text:
 
 
 def _told(found: Prediction) -> str:
-    from wavecast.model.prediction import FIDELITIES
+    from wavecast.perfmodel.prediction import FIDELITIES
 
     return f"predicted from {FIDELITIES[found.fidelity]}"
 

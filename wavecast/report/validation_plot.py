@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from wavecast.model.intervals import COVERAGE, SIZES, size_class
+from wavecast.perfmodel.intervals import COVERAGE, SIZES, size_class
 from wavecast.report import units
 from wavecast.report.svg import PlotFrame, n, path
 from wavecast.report.validation_words import share

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from wavecast.compile import llvm_ir, ttgir
-from wavecast.model.launches import RATES, launch_timing, scaled_timing
+from wavecast.perfmodel.launches import RATES, launch_timing, scaled_timing
 from wavecast.report import json as json_report
 from wavecast.report import listing, roofline_plot, source, summary
 from wavecast.report.access_plot import drawn_accesses

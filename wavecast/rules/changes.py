@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from wavecast.model.launches import LaunchChanges
-from wavecast.model.simulation import LaunchTiming
+from wavecast.perfmodel.launches import LaunchChanges
+from wavecast.perfmodel.simulation import LaunchTiming
 from wavecast.rules.fix import Array, Fix, Simulated
 
 Change = Callable[[LaunchChanges, Array], LaunchTiming]

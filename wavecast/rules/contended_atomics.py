@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from wavecast.errors import Unpredictable
-from wavecast.model.atomics import (
+from wavecast.perfmodel.atomics import (
     addresses,
     busiest,
     executions_of,
     is_global_atomic,
     operations,
 )
-from wavecast.model.footprint import element_bytes
-from wavecast.model.launches import LaunchChanges
-from wavecast.model.placement import LaunchPlacement
-from wavecast.model.simulation import LaunchTiming
+from wavecast.perfmodel.footprint import element_bytes
+from wavecast.perfmodel.launches import LaunchChanges
+from wavecast.perfmodel.placement import LaunchPlacement
+from wavecast.perfmodel.simulation import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.changes import Change, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput

@@ -11,7 +11,7 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
-from wavecast.model.bounds import Roofline
+from wavecast.perfmodel.bounds import Roofline
 from wavecast.rules.fix import Fix, Outcome
 
 Severity = Literal["error", "warning", "note"]

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from wavecast.model.launches import LaunchChanges
-from wavecast.model.simulation import LaunchTiming
+from wavecast.perfmodel.launches import LaunchChanges
+from wavecast.perfmodel.simulation import LaunchTiming
 
 Array = np.ndarray[Any, Any]
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from wavecast.isa.instruction import SourceLocation
-from wavecast.model.launches import LaunchChanges
-from wavecast.model.simulation import LaunchTiming
+from wavecast.perfmodel.launches import LaunchChanges
+from wavecast.perfmodel.simulation import LaunchTiming
 from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from wavecast.analyze.result import MemoryInstruction
-from wavecast.model.launches import LaunchChanges
-from wavecast.model.reshaping import split_loop
-from wavecast.model.simulation import LaunchTiming
+from wavecast.perfmodel.launches import LaunchChanges
+from wavecast.perfmodel.reshaping import split_loop
+from wavecast.perfmodel.simulation import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.changes import contiguous, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput

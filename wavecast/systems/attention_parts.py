@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from wavecast.model.ops.attention import BEST
-from wavecast.model.ops.attention import Attention as AttentionOp
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel.ops.attention import BEST
+from wavecast.perfmodel.ops.attention import Attention as AttentionOp
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.systems import windows
 from wavecast.systems.architecture import (
     CompressedAttention,

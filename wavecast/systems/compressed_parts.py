@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from wavecast.model.ops.attention import BEST
-from wavecast.model.ops.attention import Attention as AttentionOp
+from wavecast.perfmodel.ops.attention import BEST
+from wavecast.perfmodel.ops.attention import Attention as AttentionOp
 from wavecast.systems.architecture import CompressedAttention
 from wavecast.systems.latent_parts import index_nodes
 from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.model.ops.collectives import Collective
-from wavecast.model.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.collectives import Collective
+from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.systems.architecture import Layer
 from wavecast.systems.attention_parts import attention_nodes
 from wavecast.systems.mlp_parts import mlp_nodes

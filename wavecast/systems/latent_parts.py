@@ -6,10 +6,10 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from typing import Final
 
-from wavecast.model.ops.attention import BEST
-from wavecast.model.ops.attention import Attention as AttentionOp
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel.ops.attention import BEST
+from wavecast.perfmodel.ops.attention import Attention as AttentionOp
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.systems.architecture import LatentAttention, SparseIndexer
 from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, Layer
 from wavecast.systems.parts import Builder, Node, Step, copy
 

@@ -10,9 +10,9 @@ from typing import ClassVar, Final, Self
 from wavecast.arch import Device
 from wavecast.arch.systems import node_size, system
 from wavecast.errors import UnknownName, Unpredictable, UsageError
-from wavecast.model.bounds import Work
-from wavecast.model.ops.base import Op
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem, ServingAnswer
 from wavecast.systems.precision import precision

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast.arch.systems import System
-from wavecast.model.ops.base import Op
-from wavecast.model.ops.collectives import Collective
-from wavecast.model.ops.collectives.libraries import of_engine
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.ops.norm import Norm
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.collectives import Collective
+from wavecast.perfmodel.ops.collectives.libraries import of_engine
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.norm import Norm
 from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.engine import Engine
 from wavecast.systems.parallel import Parallelism

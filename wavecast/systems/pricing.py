@@ -9,9 +9,9 @@ from typing import Final
 
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, Unpredictable, UsageError
-from wavecast.model.ops.base import Op
-from wavecast.model.prediction import Prediction
-from wavecast.model.roofline import roofline
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.prediction import Prediction
+from wavecast.perfmodel.roofline import roofline
 from wavecast.systems.graph import Node
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from wavecast.model.ops.attention import Attention
+from wavecast.perfmodel.ops.attention import Attention
 from wavecast.systems.architecture import GroupedQueryAttention
 
 _BLOCK: Final = 128

@@ -10,8 +10,8 @@ from wavecast.arch import Device
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton.complaints import Refused
 from wavecast.kernels.configuration import Configuration
-from wavecast.model.prediction import Prediction
-from wavecast.predict.estimate import estimate, simulate
+from wavecast.perfmodel.prediction import Prediction
+from wavecast.sampling.estimate import estimate, simulate
 from wavecast.tune.records import Result
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.errors import MissingFact, UsageError
-from wavecast.model.bounds import Work
-from wavecast.model.ops import Op
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.ops import Op
+from wavecast.perfmodel.prediction import Prediction
 
 
 @dataclass(frozen=True)

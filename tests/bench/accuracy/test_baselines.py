@@ -9,7 +9,7 @@ import pytest
 from tests.bench.accuracy.sample import Copy
 from wavecast import arch
 from wavecast.bench.accuracy import baselines
-from wavecast.model.chip import Chip
+from wavecast.perfmodel.chip import Chip
 
 
 def test_the_nearest_is_near_in_ratio_not_in_difference() -> None:

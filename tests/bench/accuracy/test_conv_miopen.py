@@ -9,7 +9,7 @@ import pytest
 
 from wavecast.bench.accuracy import importers
 from wavecast.bench.accuracy.cases import NO_TIME, Case
-from wavecast.model.ops.convolution import Convolution
+from wavecast.perfmodel.ops.convolution import Convolution
 
 pd = pytest.importorskip("pandas")
 

@@ -9,7 +9,7 @@ import pytest
 
 from wavecast.bench.accuracy import importers
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel.ops.gemm import Gemm
 
 pd = pytest.importorskip("pandas")
 

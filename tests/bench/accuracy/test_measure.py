@@ -14,7 +14,7 @@ from wavecast.errors import InputError, NothingAnalysed, UnknownName, UsageError
 from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu
 from wavecast.integrations.gpu.profile import kernel_runs
-from wavecast.model import ops
+from wavecast.perfmodel import ops
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -10,8 +10,8 @@ import pytest
 from wavecast.bench.accuracy import importers
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.moe_tuned import SUPERSEDED, tile_of
-from wavecast.model.ops.moe import FusedMoe
-from wavecast.model.ops.moe.formats import MoeFormats
+from wavecast.perfmodel.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.moe.formats import MoeFormats
 
 pd = pytest.importorskip("pandas")
 

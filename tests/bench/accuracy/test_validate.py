@@ -18,8 +18,8 @@ from wavecast.bench.accuracy import coverage, importers, predicting
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.validate import ValidateOptions, load, validate
 from wavecast.errors import InputError, NothingAnalysed, UnknownName
-from wavecast.model import ops
-from wavecast.model.prediction import IntervalBasis, Prediction
+from wavecast.perfmodel import ops
+from wavecast.perfmodel.prediction import IntervalBasis, Prediction
 
 pytest.importorskip("pandas")
 

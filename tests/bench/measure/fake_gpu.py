@@ -21,7 +21,7 @@ from wavecast import arch
 from wavecast.integrations.devices import facts_of
 from wavecast.integrations.torch_cpu import emulated_cuda
 from wavecast.kernels.operator import Operator
-from wavecast.model.bounds import Work
+from wavecast.perfmodel.bounds import Work
 
 SLEEP_HZ = 1e9
 

@@ -29,7 +29,7 @@ from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.integrations.gpu.inputs import MakeThere
 from wavecast.integrations.gpu.timing import Stopwatch
 from wavecast.kernels import registry
-from wavecast.model.bounds import Work
+from wavecast.perfmodel.bounds import Work
 
 pytestmark = pytest.mark.torch
 

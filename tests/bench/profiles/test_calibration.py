@@ -13,7 +13,7 @@ from wavecast.bench.profiles.calibration import fitted, overlaid, overlay
 from wavecast.bench.profiles.predicted import predict
 from wavecast.bench.profiles.profile import Profile, ProfiledKernel, ProfiledOp
 from wavecast.errors import NothingAnalysed
-from wavecast.model.chip import Chip
+from wavecast.perfmodel.chip import Chip
 
 pytestmark = pytest.mark.torch
 

@@ -15,7 +15,7 @@ from wavecast.bench.profiles.groups import LaunchGroups
 from wavecast.bench.profiles.predicted import predict
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledKernel, ProfiledOp
 from wavecast.errors import InputError, UnknownName
-from wavecast.model.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.moe import FusedMoe
 
 _CONFIG = {
     "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024, "num_hidden_layers": 2,

@@ -17,7 +17,7 @@ from wavecast.bench.profiles.nesting import adopt
 from wavecast.bench.profiles.predicted import predict
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledKernel, ProfiledOp
 from wavecast.integrations.torch_graph.profiled import UnknownCall, calls
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel.ops.gemm import Gemm
 
 pytestmark = pytest.mark.torch
 

@@ -9,7 +9,7 @@ import pytest
 
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
-from wavecast.model.ops.collectives import price
+from wavecast.perfmodel.ops.collectives import price
 from wavecast.report.msccl import msccl_xml
 from wavecast.systems.collectives.schedule import MessageSchedule, messages, schedules
 from wavecast.systems.collectives.search import answer, search
@@ -160,7 +160,7 @@ def test_long_rings_are_extrapolated_exactly():
     schedule = next(schedules("all_reduce", 8, 200))
     found = simulate(schedule, far, 2**30, "slices", 1)
     hops = found.seconds - found.links - found.network
-    from wavecast.model.ops.collectives import known_of
+    from wavecast.perfmodel.ops.collectives import known_of
 
     known = known_of(far.device)
     network, links = known["slice_network_hop"], known["slice_hop"]

@@ -6,10 +6,10 @@ import pytest
 
 from wavecast.arch.systems import system
 from wavecast.errors import NothingAnalysed, UnknownName, UsageError
-from wavecast.model.ops.attention import Attention
-from wavecast.model.ops.convolution import Convolution
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel.ops.attention import Attention
+from wavecast.perfmodel.ops.convolution import Convolution
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.systems.sources.answer import answer
 from wavecast.systems.sources.calls import ModuleGraph, OperatorCall, TensorSizes
 from wavecast.systems.sources.fusion import fused

@@ -11,7 +11,7 @@ import pytest
 from wavecast.arch import load
 from wavecast.arch.systems import system
 from wavecast.errors import MissingFact, Unpredictable, UsageError
-from wavecast.model.ops import Op
+from wavecast.perfmodel.ops import Op
 from wavecast.systems import huggingface
 from wavecast.systems.architecture import GroupedQueryAttention, Layer
 from wavecast.systems.training.answer import train

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from wavecast.arch import Device
-from wavecast.model.ops.base import Op
-from wavecast.model.roofline import roofline
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.roofline import roofline
 
 ROOFLINE = "roofline"
 """The roofline with sustained peaks, where the device has them."""

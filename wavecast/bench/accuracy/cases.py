@@ -11,7 +11,7 @@ from wavecast import arch
 from wavecast.errors import UnknownName
 
 if TYPE_CHECKING:
-    from wavecast.model.ops.base import Op
+    from wavecast.perfmodel.ops.base import Op
 
 
 NO_TIME = "the measured time is not a positive number"

@@ -17,8 +17,8 @@ from wavecast.bench.accuracy.cases import device_of
 from wavecast.errors import UsageError, WavecastError
 from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu
-from wavecast.model import ops
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel import ops
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline import ExplainOptions, Given, explain_path, select
 from wavecast.version import __version__
 

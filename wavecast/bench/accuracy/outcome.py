@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wavecast.bench.accuracy.cases import Case
-from wavecast.model import intervals
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel import intervals
+from wavecast.perfmodel.prediction import Prediction
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from wavecast import arch, processes
 from wavecast.arch import Device
 from wavecast.bench.accuracy import baselines
 from wavecast.errors import WavecastError
-from wavecast.model.ops.base import Op
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.prediction import Prediction
 
 RECYCLED: Final = 4
 """Problems that one child predicts by executing code."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wavecast.bench.accuracy.outcome import ScoredProblem
-from wavecast.model.intervals import SIZES
+from wavecast.perfmodel.intervals import SIZES
 
 
 @dataclass(frozen=True, slots=True)

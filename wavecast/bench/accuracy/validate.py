@@ -27,7 +27,7 @@ from wavecast.bench.accuracy.outcome import ScoredProblem
 from wavecast.bench.accuracy.predicting import Answer
 from wavecast.bench.accuracy.result import ChoiceScore, FigureScore, MeasuredFile, Validation
 from wavecast.errors import NothingAnalysed
-from wavecast.model.ops.base import Op
+from wavecast.perfmodel.ops.base import Op
 
 WORST = 5
 """Cases with the largest errors that a validation lists per op."""

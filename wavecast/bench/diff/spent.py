@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wavecast.bench.diff.result import Basis
-from wavecast.model.launches import launch_timing
+from wavecast.perfmodel.launches import launch_timing
 from wavecast.pipeline.result import Explanation
 
 

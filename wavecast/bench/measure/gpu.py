@@ -23,8 +23,8 @@ from wavecast.bench.measure.workload import Workload
 from wavecast.bench.records import BenchRecord, Conditions, Figure
 from wavecast.errors import WavecastError
 from wavecast.integrations.gpu import timing
-from wavecast.model.bounds import Work
-from wavecast.model.roofline import roofline
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.roofline import roofline
 
 Cache = Literal["cold", "warm"]
 Timing = Literal["events", "graph"]

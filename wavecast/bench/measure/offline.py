@@ -17,8 +17,8 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate.trace.result import Trace
 from wavecast.errors import NothingAnalysed
 from wavecast.isa.opcode import Space
-from wavecast.model.bounds import Work
-from wavecast.model.roofline import roofline
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.roofline import roofline
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given, explain_launch
 

@@ -13,7 +13,7 @@ from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.sizes import call_inputs, check, complete
-from wavecast.model.bounds import Work
+from wavecast.perfmodel.bounds import Work
 
 
 class Workload(ABC):

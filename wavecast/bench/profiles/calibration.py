@@ -17,7 +17,7 @@ from wavecast.arch.device import Device
 from wavecast.bench.profiles.predicted import OperatorTime, PredictedProfile
 from wavecast.bench.profiles.profile import Profile
 from wavecast.errors import NothingAnalysed
-from wavecast.model.chip import Chip
+from wavecast.perfmodel.chip import Chip
 
 _MATRIX: Final = frozenset({"matrix"})
 _MEMORY: Final = frozenset({"HBM"})

@@ -20,8 +20,8 @@ from wavecast.arch.device import Device
 from wavecast.bench.profiles.kernel_names import recognise
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledOp
 from wavecast.errors import MissingFact, UsageError
-from wavecast.model.ops.base import Op
-from wavecast.model.ops.gemm import Gemm
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.systems import huggingface
 from wavecast.systems.engine import engine
 from wavecast.systems.graph import Builder, Step, layer_nodes

@@ -19,8 +19,8 @@ from typing import Any, Final
 from wavecast.bench.profiles.kernel_names import categories
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledOp
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.ops.attention import libraries as attention
-from wavecast.model.ops.gemm import libraries as gemm
+from wavecast.perfmodel.ops.attention import libraries as attention
+from wavecast.perfmodel.ops.gemm import libraries as gemm
 
 OWN: Final = "wavecast"
 """Library name of the kernels of this package."""

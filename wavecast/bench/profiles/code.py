@@ -30,7 +30,7 @@ from wavecast.bench.profiles.profile import Profile, ProfiledKernel
 from wavecast.bench.profiles.summary import ProfileSummary
 from wavecast.compile.names import readable
 from wavecast.errors import InputError
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline import ExplainOptions, Given, explain_launches, explain_path
 from wavecast.pipeline.code_launches import CodeLaunches
 from wavecast.pipeline.plan import Plan

@@ -22,7 +22,7 @@ from wavecast.bench.profiles.counters import (
     CounterUnit,
     known_figures,
 )
-from wavecast.model.notes import Note
+from wavecast.perfmodel.notes import Note
 from wavecast.pipeline.result import Explanation
 from wavecast.wording import count
 

@@ -24,11 +24,11 @@ from wavecast.bench.profiles.counters import (
 )
 from wavecast.errors import WavecastError
 from wavecast.isa.program import Kernel
-from wavecast.model.cu import code as cu
-from wavecast.model.cu.streams import HBM, L2, MALL, PASSES
-from wavecast.model.profile import LaunchProfile
-from wavecast.model.sm import code as sm
-from wavecast.model.static import profile_of_code
+from wavecast.perfmodel.cu import code as cu
+from wavecast.perfmodel.cu.streams import HBM, L2, MALL, PASSES
+from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.perfmodel.sm import code as sm
+from wavecast.perfmodel.static import profile_of_code
 from wavecast.pipeline.reading import read_launch
 from wavecast.pipeline.result import Explanation
 

@@ -24,7 +24,7 @@ from wavecast.bench.profiles.predicted import OperatorTime, PredictedProfile, pr
 from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.replay import ProfileTimeline, measured, replay
 from wavecast.errors import MissingFact
-from wavecast.model.chip import Chip
+from wavecast.perfmodel.chip import Chip
 
 _EIGHTY: Final = 1.2816
 """Standard deviations to the end of an 80 % interval."""

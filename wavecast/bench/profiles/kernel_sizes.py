@@ -17,8 +17,8 @@ from wavecast.bench.profiles.kernel_forms import KernelForm, form
 from wavecast.bench.profiles.profile import ProfiledKernel
 from wavecast.dtypes import Spelling, element_bytes, lookup
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.ops.attention import Attention
-from wavecast.model.ops.base import Op
+from wavecast.perfmodel.ops.attention import Attention
+from wavecast.perfmodel.ops.base import Op
 from wavecast.systems.sources.part import SameBytes
 
 _ELEMENTWISE: Final = re.compile(

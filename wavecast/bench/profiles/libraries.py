@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Final, Self
 from wavecast.arch.device import Device
 from wavecast.bench.profiles.changes import OWN
 from wavecast.errors import Unpredictable, UsageError
-from wavecast.model.bounds import Work
-from wavecast.model.ops.attention import Attention
-from wavecast.model.ops.base import Op
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.ops.attention import Attention
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.systems.sources.kernels import CallKernel
 
 _KINDS: Final[Mapping[str, type[Op]]] = {"attention": Attention, "gemm": Gemm}

@@ -35,7 +35,7 @@ from wavecast.systems.sources.part import KernelPart
 from wavecast.systems.sources.price import GraphPrices
 
 if TYPE_CHECKING:
-    from wavecast.model.ops.base import Op
+    from wavecast.perfmodel.ops.base import Op
 
 _LISTED: Final = "float"
 _SD: Final = 2 * 1.2816

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from wavecast.model.ops.base import Op
+    from wavecast.perfmodel.ops.base import Op
 
 Value = TypeVar("Value")
 

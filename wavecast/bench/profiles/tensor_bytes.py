@@ -17,7 +17,7 @@ from typing import Any, Final
 from wavecast.bench.profiles.profile import ProfiledOp
 from wavecast.dtypes import Spelling, element_bytes, lookup
 from wavecast.errors import UnknownName
-from wavecast.model.ops.base import Op
+from wavecast.perfmodel.ops.base import Op
 from wavecast.systems.sources.part import SameBytes
 
 _INDUCTOR: Final = re.compile(r"triton_(poi|red|per)_fused")

@@ -9,7 +9,7 @@ from typing import Final
 
 from wavecast.bench.profiles.profile import ThreadTrace, TracedInstruction
 from wavecast.isa.program import Program
-from wavecast.model.launches import launch_timing
+from wavecast.perfmodel.launches import launch_timing
 from wavecast.pipeline.result import Explanation
 from wavecast.wording import count
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wavecast.dtypes import lookup
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.ops import Op
+from wavecast.perfmodel.ops import Op
 
 Program = Callable[[], object]
 _FLOATS = ("bf16", "fp16", "fp32", "fp64")

@@ -144,9 +144,9 @@ class Launcher:
     def _predict(
         self, module: LoadedModule, launch: Launch, ranges: Sequence[AddressRange]
     ) -> tuple[float | None, str]:
-        from wavecast.model.predict import predict
-        from wavecast.predict.executed import profile_of_sample
-        from wavecast.predict.sample import translated
+        from wavecast.perfmodel.predict import predict
+        from wavecast.sampling.executed import profile_of_sample
+        from wavecast.sampling.sample import translated
 
         try:
             module.share_data(translated(launch.code))

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.launch import Emulator
     from wavecast.isa.program import KernelDescriptor
-    from wavecast.model.prediction import Prediction
-    from wavecast.model.profile import LaunchProfile
-    from wavecast.predict.sample import Sample
+    from wavecast.perfmodel.prediction import Prediction
+    from wavecast.perfmodel.profile import LaunchProfile
+    from wavecast.sampling.sample import Sample
 
 Dimensions = int | Sequence[int]
 
@@ -126,13 +126,13 @@ class Function:
 
         Caches are assumed to be as an equal launch left them, with `polluting_bytes` touched by
         other launches since; with `warm=False` they are empty. With `what_if` the prediction has
-        the time with each change (`wavecast.model.whatif.Changes`), simulated again.
+        the time with each change (`wavecast.perfmodel.whatif.Changes`), simulated again.
 
         Arguments are those of a call. Raises what a call raises, UnknownName for an unknown device,
         UsageError for one that does not run this code, MissingFact where the device lacks a number
         the prediction needs.
         """
-        from wavecast.model.predict import predict
+        from wavecast.perfmodel.predict import predict
 
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
         return predict(self._profile(asked, warm, polluting_bytes), asked[-1], what_if=what_if)
@@ -148,7 +148,7 @@ class Function:
         warm: bool = True,
         polluting_bytes: float = 0.0,
     ) -> LaunchProfile:
-        """The profile of an executed sample of a launch, for `wavecast.model.predict.predict`.
+        """The profile of an executed sample of a launch, for `wavecast.perfmodel.predict.predict`.
         Arguments and errors are those of `predict`."""
         asked = self._for(grid, block, values, device, dynamic_lds, memory)
         return self._profile(asked, warm, polluting_bytes)
@@ -162,9 +162,9 @@ class Function:
         dynamic_lds: int = 0,
         memory: Sequence[Any] = (),
     ) -> Sample:
-        """An executed sample of a launch, which `wavecast.predict.executed.replayed` makes a
+        """An executed sample of a launch, which `wavecast.sampling.executed.replayed` makes a
         profile of. Arguments and errors are those of `predict`."""
-        from wavecast.predict.executed import sample_of
+        from wavecast.sampling.executed import sample_of
 
         return sample_of(*self._for(grid, block, values, device, dynamic_lds, memory))
 
@@ -174,7 +174,7 @@ class Function:
         warm: bool,
         polluting_bytes: float,
     ) -> LaunchProfile:
-        from wavecast.predict.executed import profile_of_sample
+        from wavecast.sampling.executed import profile_of_sample
 
         return profile_of_sample(*asked, warm=warm, polluting_bytes=polluting_bytes)
 

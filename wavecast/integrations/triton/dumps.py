@@ -20,7 +20,7 @@ from wavecast.compile.codeobject import CodeObject
 from wavecast.emulate.errors import Unsupported
 from wavecast.errors import CompileError
 from wavecast.integrations.devices import facts_of
-from wavecast.predict.isolation import isolated
+from wavecast.sampling.isolation import isolated
 
 
 def mlir_dump(code: CodeObject, device: Device) -> str:

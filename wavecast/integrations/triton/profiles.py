@@ -12,7 +12,7 @@ from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall
 
 if TYPE_CHECKING:
     from wavecast.arch import Device
-    from wavecast.model.profile import LaunchProfile
+    from wavecast.perfmodel.profile import LaunchProfile
 
 
 class CapturedProfiles:

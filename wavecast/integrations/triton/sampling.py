@@ -15,8 +15,8 @@ from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.errors import WavecastError
 from wavecast.integrations.triton.launches import value_at
 from wavecast.integrations.triton.reach import makes_pointers, only_indices, reachable
-from wavecast.model.profile import LaunchProfile
-from wavecast.predict.executed import profile_of_sample
+from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.sampling.executed import profile_of_sample
 
 if TYPE_CHECKING:
     from wavecast.compile.triton import Slot

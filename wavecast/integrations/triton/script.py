@@ -242,7 +242,7 @@ class _Run:
     def _take_profiles(self, launch: Launch, documents: Mapping[str, bytes]) -> None:
         if not documents:
             return
-        from wavecast.predict.document import decoded
+        from wavecast.sampling.document import decoded
 
         digest = launch.code.digest
         if digest not in self.programs:

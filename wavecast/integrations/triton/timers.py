@@ -79,7 +79,7 @@ class PredictedTimers:
         self._timed[-1].append(self._known[key])
 
     def _seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
-        from wavecast.predict.estimate import estimate
+        from wavecast.sampling.estimate import estimate
 
         found = estimate(launch, ranges, self._device)
         if found.prediction is not None:

@@ -286,7 +286,7 @@ class _Sender:
         known = self.recorder.launches.profiles.of_launch(launch)
         frame = {"launch": wire.encode_launch(launch), "index": index}
         if known:
-            from wavecast.predict.document import encoded
+            from wavecast.sampling.document import encoded
 
             frame["profiles"] = {name: encoded(profile) for name, profile in known.items()}
         self._frames.write(frame)

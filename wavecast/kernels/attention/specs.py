@@ -15,7 +15,7 @@ from wavecast.kernels.attention.backward import (
 )
 from wavecast.kernels.attention.forward import attention_kernel
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
-from wavecast.model.ranking.attention import (
+from wavecast.perfmodel.ranking.attention import (
     AttentionForward,
     AttentionKeyGradients,
     AttentionPass,

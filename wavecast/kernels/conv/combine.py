@@ -10,7 +10,7 @@ from wavecast.arch import Device
 from wavecast.kernels import choice
 from wavecast.kernels.pointwise.functions import sigmoid
 from wavecast.kernels.spec import KernelSpec
-from wavecast.model.ranking import SplitSums
+from wavecast.perfmodel.ranking import SplitSums
 
 
 @triton.jit

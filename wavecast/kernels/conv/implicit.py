@@ -15,7 +15,7 @@ from wavecast.kernels.conv.implicit_kernel import convolution_kernel
 from wavecast.kernels.conv.layout import channels_first, channels_last, in_rows
 from wavecast.kernels.references import short_name
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
-from wavecast.model.ranking import ImplicitProduct
+from wavecast.perfmodel.ranking import ImplicitProduct
 
 
 def product(

@@ -10,8 +10,8 @@ from wavecast.errors import MissingFact
 from wavecast.kernels import tiles
 from wavecast.kernels.conv import combine
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
-from wavecast.model.coefficients import coefficient
-from wavecast.model.ranking.convolution import FAMILY, staged_bytes
+from wavecast.perfmodel.coefficients import coefficient
+from wavecast.perfmodel.ranking.convolution import FAMILY, staged_bytes
 
 _SMALL_LDS = 1 << 16
 _SPLITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

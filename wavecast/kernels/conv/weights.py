@@ -22,7 +22,7 @@ from wavecast.kernels.conv.layout import channels_last, in_rows
 from wavecast.kernels.references import short_name
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.kernels.tiles import tile_of
-from wavecast.model.ranking import ImplicitProduct
+from wavecast.perfmodel.ranking import ImplicitProduct
 
 _EXCHANGED_BYTES = 32
 """Bytes a lane of AMD's GPUs loads of a 16-bit operand from which it has several positions of a

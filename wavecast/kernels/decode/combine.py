@@ -6,7 +6,7 @@ from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, StreamingKernel
-from wavecast.model.ranking.cache import PartsJoin
+from wavecast.perfmodel.ranking.cache import PartsJoin
 
 
 @triton.jit

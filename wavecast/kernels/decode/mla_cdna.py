@@ -16,7 +16,7 @@ from triton.experimental.gluon.language.amd import cdna3, cdna4
 from wavecast.dtypes import lookup
 from wavecast.kernels.decode.combine import workspaces
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
-from wavecast.model.ranking.cache import LatentLoop, latent_rows
+from wavecast.perfmodel.ranking.cache import LatentLoop, latent_rows
 
 _GROWN = gl.constexpr(8.0)
 """Sums are scaled once a weight exceeds two to the power of this, and not before: both 16-bit

@@ -19,8 +19,8 @@ from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import made_cache, made_lengths, made_table
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature, Work
 from wavecast.kernels.strides import adjacent
-from wavecast.model import coefficients
-from wavecast.model.ranking.cache import FAMILY, CacheLoop, latent_plan, splits
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.ranking.cache import FAMILY, CacheLoop, latent_plan, splits
 
 TENSORS = Signature(
     "q: [sequences, heads, width] half",

@@ -28,7 +28,7 @@ from wavecast.kernels.decode.parts import (
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
-from wavecast.model.ranking.cache import PrefillLoop
+from wavecast.perfmodel.ranking.cache import PrefillLoop
 
 TENSORS = arguments.signature("tokens", "starts: [sequences + 1] index")
 _M_INIT: tl.constexpr = tl.constexpr(-1e38)

@@ -26,7 +26,7 @@ from wavecast.kernels.decode.parts import (
 from wavecast.kernels.decode.reference import attended
 from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
-from wavecast.model.ranking.cache import CacheLoop, splits
+from wavecast.perfmodel.ranking.cache import CacheLoop, splits
 
 TENSORS = arguments.signature("sequences")
 _RESIDENT = 4

@@ -22,8 +22,8 @@ from wavecast.kernels.distributed import launches
 from wavecast.kernels.distributed.group import MOVED, OPS, RankCall, RankGroup, groups
 from wavecast.kernels.distributed.kernels import reduce_norm_kernel
 from wavecast.kernels.distributed.signals import BLOCKS
-from wavecast.model.ops.collectives import known_of, one_node
-from wavecast.model.ops.collectives.libraries import own_reads
+from wavecast.perfmodel.ops.collectives import known_of, one_node
+from wavecast.perfmodel.ops.collectives.libraries import own_reads
 
 REDUCED: Final = (
     *FLOATS,

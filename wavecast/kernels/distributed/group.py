@@ -17,7 +17,7 @@ from torch import Tensor
 
 from wavecast.kernels.checks import FLOATS, ArgumentError, require
 from wavecast.kernels.distributed.signals import pad_size
-from wavecast.model.ops.collectives.libraries import OWN_HALF
+from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
 
 WAVES: Final = 8
 """Waves of a program."""

@@ -14,7 +14,7 @@ from typing import Final
 import triton
 import triton.language as tl
 
-from wavecast.model.ops.collectives.libraries import OWN_BLOCKS
+from wavecast.perfmodel.ops.collectives.libraries import OWN_BLOCKS
 
 BLOCKS: Final = OWN_BLOCKS
 """Most programs of a collective."""

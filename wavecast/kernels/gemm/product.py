@@ -134,7 +134,7 @@ def product(
 
 
 def rate_of(dtype: torch.dtype) -> str:
-    """The name of the rate at which a GPU multiplies a dtype, in `wavecast.model`."""
+    """The name of the rate at which a GPU multiplies a dtype, in `wavecast.perfmodel`."""
     return lookup(str(dtype)).rate
 
 

@@ -9,7 +9,7 @@ import triton
 from wavecast.dtypes import element_bytes
 from wavecast.kernels import tiles
 from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings
-from wavecast.model.ranking import TileResources, TritonProduct
+from wavecast.perfmodel.ranking import TileResources, TritonProduct
 
 _LARGEST_WORKSPACE: Final = 2**28
 """Bytes of sums that the parts of a split K may take."""

@@ -20,7 +20,7 @@ from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
 from wavecast.kernels.strides import adjacent
-from wavecast.model.ranking import GroupedProduct
+from wavecast.perfmodel.ranking import GroupedProduct
 
 SQUARE: Final = 128
 """Rows and columns of weights, and channels of activations, that share a scale."""

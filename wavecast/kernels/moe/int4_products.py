@@ -12,7 +12,7 @@ from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.quantised.int4 import differences, packed, product_of_codes
-from wavecast.model.ranking import GroupedProduct
+from wavecast.perfmodel.ranking import GroupedProduct
 
 _MANY: Final = 128
 """Rows of a block from which on weights are widened."""

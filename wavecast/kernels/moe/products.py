@@ -11,7 +11,7 @@ from wavecast.kernels.gemm.tiling import element_size
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.model.ranking import GroupedProduct
+from wavecast.perfmodel.ranking import GroupedProduct
 
 
 @triton.jit

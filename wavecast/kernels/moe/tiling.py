@@ -14,7 +14,7 @@ from wavecast.kernels import checks, choice, gpu, tiles
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.align import blocks, moe_align
-from wavecast.model.ranking import BlockedRows, GroupedProduct, GroupedTile
+from wavecast.perfmodel.ranking import BlockedRows, GroupedProduct, GroupedTile
 
 LARGEST_BYTE_BLOCK: Final = 128
 """Rows of a block of products of bytes: with more, one workgroup fills a compute unit."""

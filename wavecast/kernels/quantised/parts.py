@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wavecast.kernels import checks, choice, describe, tiles
 from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, coefficient
-from wavecast.model.ranking import SkinnyProduct
+from wavecast.perfmodel.ranking import SkinnyProduct
 
 OUTPUTS: Final = (torch.bfloat16, torch.float16, torch.float32)
 """Dtypes of results."""

@@ -26,11 +26,11 @@ from wavecast.lab.schedule.layout import Layout
 from wavecast.lab.schedule.repair import completed
 from wavecast.lab.schedule.search import WORK, LoopOrder, LoopSearch
 from wavecast.lab.schedule.steady import LoopPath, SteadyLoop, paths
-from wavecast.model.predict import predict
-from wavecast.model.profile import LaunchProfile
+from wavecast.perfmodel.predict import predict
+from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.reading import ReadLaunch, read_launch
-from wavecast.predict.executed import profile_of_sample
+from wavecast.sampling.executed import profile_of_sample
 
 SHARE: Final = 0.02
 """The least part of the instructions that waves execute, for a loop to be searched."""

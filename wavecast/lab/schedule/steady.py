@@ -12,12 +12,12 @@ from wavecast.arch import Device
 from wavecast.isa.parser import parse
 from wavecast.isa.program import Loop, Program
 from wavecast.lab.schedule.layout import Item
-from wavecast.model.chip import Chip
-from wavecast.model.cu.code import LDS, SMEM, Code
-from wavecast.model.cu.machine import ComputeUnit
-from wavecast.model.cu.run import run
-from wavecast.model.cu.streams import HBM, L2, MALL, Streams
-from wavecast.model.profile import LaunchProfile
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.cu.code import LDS, SMEM, Code
+from wavecast.perfmodel.cu.machine import ComputeUnit
+from wavecast.perfmodel.cu.run import run
+from wavecast.perfmodel.cu.streams import HBM, L2, MALL, Streams
+from wavecast.perfmodel.profile import LaunchProfile
 
 Array = np.ndarray[Any, Any]
 

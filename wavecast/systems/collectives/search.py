@@ -8,9 +8,9 @@ from typing import Final
 
 from wavecast.arch.systems import System
 from wavecast.errors import UnknownName, UsageError
-from wavecast.model.ops.collectives import Collective
-from wavecast.model.ops.collectives.algorithms import PROTOCOLS
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.ops.collectives import Collective
+from wavecast.perfmodel.ops.collectives.algorithms import PROTOCOLS
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.systems.collectives.schedule import FUNCTIONS, schedules
 from wavecast.systems.collectives.simulate import Cluster, ScheduleTime, simulate
 

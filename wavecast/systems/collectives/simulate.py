@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from wavecast.arch import Device
 from wavecast.arch.links import GpuGroup
 from wavecast.errors import UsageError
-from wavecast.model.ops.collectives.algorithms import Known, link_rate, network_rate
-from wavecast.model.ops.collectives.problem import known_of
+from wavecast.perfmodel.ops.collectives.algorithms import Known, link_rate, network_rate
+from wavecast.perfmodel.ops.collectives.problem import known_of
 from wavecast.systems.collectives.schedule import MessageSchedule, Phase
 
 _WATCHED = 24

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from wavecast import files
 from wavecast.errors import InputError, WavecastError
-from wavecast.model.ops import OPS, op
+from wavecast.perfmodel.ops import OPS, op
 from wavecast.systems.sources.calls import PHASES, ModuleGraph, OperatorCall
 from wavecast.systems.sources.kernels import CallKernel
 from wavecast.systems.sources.part import KernelPart, UnknownOperator

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from wavecast.dtypes import lookup
-from wavecast.model.ops import dtypes
-from wavecast.model.ops.elementwise import Elementwise, Operand
-from wavecast.model.ops.norm import Norm
-from wavecast.model.ops.reduction import Reduction
-from wavecast.model.ops.softmax import Softmax
+from wavecast.perfmodel.ops import dtypes
+from wavecast.perfmodel.ops.elementwise import Elementwise, Operand
+from wavecast.perfmodel.ops.norm import Norm
+from wavecast.perfmodel.ops.reduction import Reduction
+from wavecast.perfmodel.ops.softmax import Softmax
 from wavecast.systems.sources.calls import OperatorCall, TensorSizes
 from wavecast.systems.sources.part import KernelPart, SameBytes
 from wavecast.systems.sources.products import Kernels, tensor

@@ -9,10 +9,10 @@ from typing import ClassVar, Self
 
 from wavecast.arch import Device
 from wavecast.errors import Unpredictable, UsageError
-from wavecast.model.bounds import Work
-from wavecast.model.ops.base import Op
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.prediction import Prediction
 
 _BELOW, _ABOVE = 0.7, 2.0
 """Ends of the interval of a kernel that is priced by its bytes, over its time (assumed)."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from wavecast.model.ops.attention import Attention
-from wavecast.model.ops.convolution import Convolution
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.ops.reduction import Reduction
-from wavecast.model.ops.softmax import Softmax
+from wavecast.perfmodel.ops.attention import Attention
+from wavecast.perfmodel.ops.convolution import Convolution
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.reduction import Reduction
+from wavecast.perfmodel.ops.softmax import Softmax
 from wavecast.systems.sources.calls import OperatorCall, TensorSizes
 from wavecast.systems.sources.part import KernelPart, SameBytes
 

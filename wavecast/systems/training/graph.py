@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from wavecast.model.ops.attention import Attention as AttentionOp
-from wavecast.model.ops.base import Op
-from wavecast.model.ops.elementwise import Elementwise
-from wavecast.model.ops.gemm import Gemm
-from wavecast.model.ops.moe import FusedMoe
-from wavecast.model.ops.norm import Norm
+from wavecast.perfmodel.ops.attention import Attention as AttentionOp
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.norm import Norm
 from wavecast.systems import windows
 from wavecast.systems.architecture import (
     ExpertMlp,

@@ -8,7 +8,7 @@ from wavecast.arch import Device
 from wavecast.arch.links import GpuGroup
 from wavecast.arch.systems import System
 from wavecast.errors import MissingFact
-from wavecast.model.ops.collectives import Collective
+from wavecast.perfmodel.ops.collectives import Collective
 
 
 def group(system: System, ranks: int, stride: int) -> GpuGroup:

@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 from wavecast.arch import Device
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
-from wavecast.model.bounds import Work
-from wavecast.model.ops.base import Op
-from wavecast.model.prediction import Prediction
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.systems import huggingface
 from wavecast.systems.training.answer import NOT_MODELLED, TrainingFigures, figures
 from wavecast.systems.training.flops import model_flops

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from wavecast.arch.systems import System
-from wavecast.model.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.graph import Node
 from wavecast.systems.pricing import Priced, Prices

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from wavecast.arch.systems import system
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import each, rows
-from wavecast.model.ops.collectives import FUNCTIONS, Collective
-from wavecast.model.ops.collectives.algorithms import EXCHANGE_KERNELS
+from wavecast.perfmodel.ops.collectives import FUNCTIONS, Collective
+from wavecast.perfmodel.ops.collectives.algorithms import EXCHANGE_KERNELS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from wavecast.bench.accuracy.cases import NO_TIME, Case, device_of
 from wavecast.bench.accuracy.importers import miopen
 from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.errors import UsageError
-from wavecast.model.ops.convolution import Convolution
+from wavecast.perfmodel.ops.convolution import Convolution
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from wavecast.bench.accuracy.cases import Case, device_of
 from wavecast.bench.accuracy.importers.base import Importer, each
 from wavecast.errors import WavecastError
-from wavecast.model import ops
+from wavecast.perfmodel import ops
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from wavecast.bench.accuracy.cases import Case, stated_board
 from wavecast.bench.accuracy.importers import aiter
 from wavecast.bench.accuracy.importers.base import Importer, each, rows, truth
 from wavecast.errors import WavecastError
-from wavecast.model.ops.gemm.formats import canonical
-from wavecast.model.ops.moe import FusedMoe
+from wavecast.perfmodel.ops.gemm.formats import canonical
+from wavecast.perfmodel.ops.moe import FusedMoe
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,5 +1,0 @@
-"""Convolutions: the time of the fastest algorithm a library has for them."""
-
-from wavecast.model.ops.convolution.problem import DIRECTIONS, LAYOUTS, Convolution
-
-__all__ = ["DIRECTIONS", "LAYOUTS", "Convolution"]

@@ -1,5 +1,0 @@
-"""Matrix products: plain, batched and grouped, in every number format, by tile kernels."""
-
-from wavecast.model.ops.gemm.problem import Gemm
-
-__all__ = ["Gemm"]

@@ -1,0 +1,1 @@
+"""Work, bounds and time of kernels and operations: the performance model."""

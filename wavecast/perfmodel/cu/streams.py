@@ -1,0 +1,200 @@
+"""What sampled waves executed, as flat arrays the simulator replays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from wavecast.compile.loops import loop
+from wavecast.perfmodel.cu.code import Code
+from wavecast.perfmodel.cu.fold import FIRST, fold
+
+Array = np.ndarray[Any, Any]
+
+TAGS, L2, MALL, HBM, PASSES, SERIAL = range(6)
+REQUEST: Final = 6
+"""Columns of a request: cache lines looked up; bytes from the L2, from the memory-side cache and
+from memory (each includes the next); LDS passes; lanes of an atomic that wait for one another."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wave:
+    """One recorded wave: basic blocks (u32[n]) and its requests: instruction numbers (u32[m]) and
+    what each asks of the caches (f32[m, REQUEST]). One that was cut is not `complete`."""
+
+    blocks: Array
+    instructions: Array
+    requests: Array
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Streams:
+    """Workgroups of `waves` waves each, as templates that stand for all workgroups of a launch.
+
+    `steps` (i32) are the instructions the waves executed, one after the other, wave w of template g
+    in `[start[g * waves + w], start[g * waves + w + 1])`; `weights` (f32) how many executions each
+    stands for; `rows` (f32[., REQUEST]) the sums of requests per memory instruction executed, in
+    order, from `rows_start[…]` on.
+    """
+
+    waves: int
+    steps: Array
+    weights: Array
+    start: Array
+    rows: Array
+    rows_start: Array
+
+    @property
+    def workgroups(self) -> int:
+        """How many templates there are."""
+        return (len(self.start) - 1) // self.waves
+
+
+def streams(
+    code: Code, workgroups: Sequence[Sequence[Wave]], counts: Array | None = None
+) -> Streams:
+    """The flat arrays of recorded workgroups, all of the same number of waves.
+
+    `counts` (per basic block: executions by all these waves to their end) tells what recordings
+    that were cut lack: the last executions of a block in them carry the weight of those not
+    recorded, and blocks no recording reached follow at the end, with requests of contiguous lanes.
+    Where none was cut, all carry what other workgroups execute more.
+    """
+    lengths = np.array([b.stop - b.start for b in code.program.blocks], np.int64)
+    firsts = np.array([b.start for b in code.program.blocks], np.int64)
+    rest = _Rest.of(counts, workgroups, len(lengths))
+    steps, weights, rows = [], [], []
+    for workgroup in workgroups:
+        for wave in workgroup:
+            own = expanded(wave.blocks, firsts, lengths)
+            asked = _rows(own, code.slots, wave.instructions, wave.requests)
+            shorter = fold(wave.blocks, lengths)
+            kept = np.repeat(shorter.kept, lengths[wave.blocks])
+            weight = np.repeat(shorter.weights, lengths[wave.blocks]).astype(np.float32)
+            steps.append(own[kept])
+            weights.append(weight[kept])
+            rows.append(_shortened(own, code.slots, kept, weight, asked))
+            if rest.carried_by(wave):
+                more = np.repeat(rest.factor(wave.blocks), lengths[wave.blocks])
+                weights[-1] *= more[kept]
+                late = expanded(rest.missing, firsts, lengths)
+                share = np.repeat(rest.share, lengths[rest.missing])
+                steps[-1] = np.concatenate([steps[-1], late])
+                weights[-1] = np.concatenate([weights[-1], share.astype(np.float32)])
+                rows[-1] = np.concatenate([rows[-1], code.contiguous[late[code.slots[late] > 0]]])
+    return Streams(
+        waves=len(workgroups[0]),
+        steps=np.concatenate(steps).astype(np.int32),
+        weights=np.concatenate(weights).astype(np.float32),
+        start=_starts(steps),
+        rows=np.concatenate(rows).astype(np.float32),
+        rows_start=_starts(rows),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rest:
+    """What recordings lack: factors of the later executions of a block in those that carry it, and
+    the blocks that were executed but never recorded, with their executions per wave."""
+
+    factors: Array
+    missing: Array
+    share: Array
+    cut: bool
+
+    @staticmethod
+    def of(counts: Array | None, workgroups: Sequence[Sequence[Wave]], blocks: int) -> _Rest:
+        waves = [wave for workgroup in workgroups for wave in workgroup]
+        cut = not all(wave.complete for wave in waves)
+        if counts is None:
+            return _Rest(np.ones(blocks), np.zeros(0, np.int64), np.zeros(0), cut)
+        recorded, early = np.zeros(blocks), np.zeros(blocks)
+        total = np.array(counts, float)
+        carrying = 0
+        for wave in waves:
+            own = np.bincount(np.asarray(wave.blocks, np.int64), minlength=blocks)
+            if cut and wave.complete:
+                total -= own
+            else:
+                recorded += own
+                early += np.minimum(own, FIRST)
+                carrying += 1
+        late = recorded - early
+        factors = np.divide(total - early, late, out=np.ones(blocks), where=late > 0)
+        missing = np.flatnonzero((recorded == 0) & (total > 0))
+        return _Rest(np.maximum(factors, 1.0), missing, total[missing] / carrying, cut)
+
+    def carried_by(self, wave: Wave) -> bool:
+        """Whether a wave carries what recordings lack."""
+        return not (self.cut and wave.complete)
+
+    def factor(self, blocks: Array) -> Array:
+        """The factor of every execution in a wave's sequence of blocks."""
+        if not (self.factors > 1.0).any():
+            return np.ones(len(blocks))
+        order = np.argsort(blocks, kind="stable")
+        ranked = np.asarray(blocks)[order]
+        first = np.searchsorted(ranked, ranked)
+        nth = np.empty(len(blocks), np.int64)
+        nth[order] = np.arange(len(blocks)) - first
+        return np.where(nth >= FIRST, self.factors[blocks], 1.0)
+
+
+def expanded(blocks: Array, firsts: Array, lengths: Array) -> Array:
+    """The instructions of a sequence of blocks, i64[n]."""
+    counts = lengths[blocks]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    within = np.arange(total) - np.repeat(ends - counts, counts)
+    return np.repeat(firsts[blocks], counts) + within
+
+
+def _shortened(steps: Array, slots: Array, kept: Array, weight: Array, rows: Array) -> Array:
+    """The rows of the steps kept, scaled so that with their weights every instruction asks for as
+    much as it did in full."""
+    memory = slots[steps] > 0
+    of_row, row_kept = steps[memory], kept[memory]
+    if row_kept.all():
+        return rows
+    number = len(slots)
+    found = rows[row_kept].copy()
+    for column in range(rows.shape[1]):
+        full = np.bincount(of_row, rows[:, column], number)
+        now = np.bincount(of_row[row_kept], found[:, column] * weight[memory][row_kept], number)
+        scale = np.divide(full, now, out=np.ones(number), where=now > 0)
+        found[:, column] *= scale[of_row[row_kept]]
+    return found
+
+
+def _starts(parts: list[Array]) -> Array:
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+
+
+def _rows(steps: Array, slots: Array, instructions: Array, requests: Array) -> Array:
+    """One row per executed memory instruction: the sum of its requests (none where all lanes were
+    off and nothing was recorded)."""
+    rows = np.zeros((int(np.count_nonzero(slots[steps] > 0)), requests.shape[1]), np.float32)
+    _sum_requests(steps, slots, instructions, requests, rows)
+    return rows
+
+
+@loop
+def _sum_requests(steps, slots, instructions, requests, rows):  # pragma: no cover
+    row, at = 0, 0
+    for step in steps:
+        if slots[step] == 0:
+            continue
+        taken = 0
+        while taken < slots[step] and at < len(instructions) and instructions[at] == step:
+            for column in range(requests.shape[1]):
+                rows[row, column] += requests[at, column]
+            taken += 1
+            at += 1
+        row += 1
+
+
+__all__ = ["REQUEST", "Streams", "Wave", "expanded", "streams"]

@@ -1,0 +1,70 @@
+"""An operation with sizes: what it computes, and the best time a good library reaches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+from wavecast.arch import Device
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.distance import PredictionSubject, sizes_of
+from wavecast.perfmodel.prediction import Prediction
+
+
+class Op(ABC):
+    """One problem. Subclasses are frozen dataclasses, hashable, whose fields are its sizes."""
+
+    kind: ClassVar[str]
+    """The name on the command line: `gemm`."""
+    shape_help: ClassVar[str]
+    """What `--shape` means: `MxNxK`, and the options the kind takes."""
+
+    executes_code: ClassVar[bool] = False
+    """Whether `predict` executes machine code, which leaves arrays and translations in memory."""
+
+    @property
+    def op_class(self) -> str:
+        """The class that errors are counted by: the kind, or a part of it."""
+        return self.kind
+
+    @property
+    def subject(self) -> PredictionSubject:
+        """What a prediction is of, for its interval: `library`, `timing` and `dtype` are the
+        attributes of these names, the sizes FLOPs and bytes.
+
+        Raises MissingFact where the op has no known work.
+        """
+        library, timing, dtype = (
+            str(getattr(self, name, "")) for name in ("library", "timing", "dtype")
+        )
+        called = timing.partition(",")[0].removeprefix("kernel")
+        source = " ".join(filter(None, (library, called)))
+        return PredictionSubject(self.op_class, source, dtype, sizes_of(self.work()))
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """From `--shape` and the other options by name (`dtype`, `causal`, …).
+
+        Raises UsageError for a shape or an option the op does not have, and for a missing one that
+        has no natural default.
+        """
+
+    @abstractmethod
+    def work(self) -> Work:
+        """Useful FLOPs by dtype and the least bytes."""
+
+    @abstractmethod
+    def predict(self, device: Device) -> Prediction:
+        """The best time a good library reaches on a device; `intervals.bracketed` gives its ends.
+
+        Raises MissingFact where a number that matters is not known for the device.
+        """
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The problem in one line: `gemm 4096x4096x4096 fp8`."""
+
+
+__all__ = ["Op"]

@@ -1,0 +1,274 @@
+"""Matrix products as an op: sizes, formats, and the time of the best or a given kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import ClassVar, Self
+
+from wavecast.arch import Device
+from wavecast.errors import UnknownName, Unpredictable, UsageError
+from wavecast.perfmodel import coefficients
+from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.gemm import formats, libraries
+from wavecast.perfmodel.ops.gemm.tiles import GemmSizes, OperandFormats, demand, stored_bytes
+from wavecast.perfmodel.ops.sizes import parse_sizes, taken, truth, whole
+from wavecast.perfmodel.prediction import Prediction
+from wavecast.perfmodel.solve import Bounds, solve
+from wavecast.perfmodel.timing import TIMINGS, measured
+
+FAMILY = "gemm"
+_OPTIONS = (
+    *("dtype", "weight", "out", "scaling", "layout", "library", "batch", "bias", "tile"),
+    *("splits", "groups", "transposed", "units", "waves", "stages", "timing"),
+)
+_TRANSPOSED = ("TN", "NN", "NT", "TT")
+_NOT_MODELLED = (
+    "how a layout of A and B other than rows along K changes the loads",
+    "operands left in caches by the kernel before",
+    "channels of memory camped on by strides of a power of two",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm(Op):
+    """`batch` products of `m` x `k` by `k` x `n`, both operands stored along K.
+
+    `weight` is the format of B where it is narrower than A's ("": the same), `out` that of the
+    result ("": the usual one), `scaling` one of `formats.SCALINGS` ("": the usual one), `layout`
+    one of `libraries.LAYOUTS`. `groups` are the rows of the groups of a grouped product, each with
+    its own B; `m` is then their sum.
+
+    `library` names the library ("": the best), `tile` rows, columns and bytes of K per step of the
+    kernel, `splits` the parts of K (0: one), `waves` those of a workgroup (0: not known), `stages`
+    the steps that asynchronous copies are ahead (0: as many as fit). `units` is how many compute
+    units run it (0: all). `timing` is a key of `timing.TIMINGS`: how a measurement was taken.
+    """
+
+    kind: ClassVar[str] = "gemm"
+    shape_help: ClassVar[str] = (
+        "MxNxK or BxMxNxK; --dtype, weight, out, scaling=none|token|block|mx, "
+        "layout=plain|preshuffled, library, bias, tile=256x256x128 (bytes of K), splits, waves, "
+        "stages, groups=128,64,… (rows of the groups), units (compute units that run it), "
+        "timing (kernel, launch, eager, …)"
+    )
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    batch: int = 1
+    weight: str = ""
+    out: str = ""
+    scaling: str = ""
+    layout: str = "plain"
+    bias: bool = False
+    library: str = ""
+    tile: tuple[int, int, int] | None = None
+    splits: int = 0
+    groups: tuple[int, ...] = ()
+    units: int = 0
+    waves: int = 0
+    stages: int = 0
+    timing: str = "kernel"
+
+    def __post_init__(self) -> None:
+        for name in ("m", "n", "k", "batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"gemm: {name} is {getattr(self, name)}, not positive")
+        formats.activation(self.dtype)
+        if self.weight:
+            formats.weight(self.weight, self.dtype)
+        for name, value, known in (
+            ("output type", self.out, formats.OUTPUTS),
+            ("scaling", self.scaling, formats.SCALINGS),
+            ("layout", self.layout, libraries.LAYOUTS),
+        ):
+            if value and value not in known:
+                raise UnknownName(name, value, known)
+        if self.timing not in TIMINGS:
+            raise UnknownName("way of timing", self.timing, TIMINGS)
+        if self.library:
+            libraries.check(self.library)
+        if self.tile and (not self.library or min(self.tile) < 1):
+            raise UsageError("gemm: a tile has three positive sizes and belongs to a library")
+        if min(self.units, self.waves, self.stages) < 0:
+            raise UsageError("gemm: units, waves or stages is negative")
+        if self.splits < 0 or (self.splits and not self.tile):
+            raise UsageError("gemm: splits is a positive number and goes with a tile")
+        if self.groups and (min(self.groups) < 0 or sum(self.groups) != self.m):
+            raise UsageError(f"gemm: groups have {sum(self.groups)} rows, m is {self.m}")
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """From `4096x4096x4096` and options by name. Raises UsageError, UnknownName."""
+        given = taken("gemm", options, _OPTIONS, ("dtype",), values={"dtype": formats.FORMATS})
+        sizes = parse_sizes(shape)
+        if len(sizes) not in (3, 4):
+            raise UsageError(f"gemm: no shape {shape!r}", hint=cls.shape_help)
+        if given.get("transposed", "TN") not in _TRANSPOSED:
+            raise UnknownName("layout of A and B", given["transposed"], _TRANSPOSED)
+        m, n, k = sizes[-3:]
+        batch = sizes[0] if len(sizes) == 4 else whole("gemm", "batch", given.get("batch", "1"))
+        tile = given.get("tile", "")
+        groups = given.get("groups", "").split(",")
+        return cls(
+            m=m,
+            n=n,
+            k=k,
+            batch=batch,
+            dtype=formats.canonical(given["dtype"]),
+            weight=formats.canonical(given.get("weight", "")),
+            out=formats.canonical(given.get("out", "")),
+            scaling=given.get("scaling", ""),
+            layout=given.get("layout", "plain"),
+            bias=truth("gemm", "bias", given.get("bias", "false")),
+            library=given.get("library", ""),
+            tile=_tile(tile) if tile else None,
+            splits=whole("gemm", "splits", given.get("splits", "0")),
+            units=whole("gemm", "units", given.get("units", "0")),
+            waves=whole("gemm", "waves", given.get("waves", "0")),
+            stages=whole("gemm", "stages", given.get("stages", "0")),
+            timing=given.get("timing", "kernel"),
+            groups=tuple(whole("gemm", "groups", rows) for rows in groups if rows),
+        )
+
+    @property
+    def sizes(self) -> GemmSizes:
+        """What kernels see."""
+        return GemmSizes(self.groups or (self.m,), self.n, self.k, self.batch)
+
+    @property
+    def operands(self) -> OperandFormats:
+        """How elements are stored."""
+        return operands(self)
+
+    def work(self) -> Work:
+        """Two FLOPs per product; operands read and the result written once."""
+        stored = self.operands
+        a = self.m * stored_bytes(stored.a)
+        b = max(1, len(self.groups)) * self.n * stored_bytes(stored.b)
+        return Work(
+            {stored.a.multiplied: 2.0 * self.m * self.n * self.k * self.batch},
+            (a + b) * self.k * self.batch + (4.0 * self.n if self.bias else 0.0),
+            self.m * self.n * stored.output * self.batch,
+            "formula",
+            "formula",
+        )
+
+    def candidates(self, generation: str) -> libraries.Candidates:
+        """The configurations to choose from. Raises Unpredictable where no library has a kernel."""
+        if self.tile:
+            return libraries.given(self.library, self.tile, self.splits or 1, generation)
+        scaling = self.scaling or formats.default_scaling(self.dtype)
+        found = libraries.candidates(self.dtype, scaling, self.layout, generation, self.library)
+        if found is None:
+            who = f"{self.library} has no" if self.library else "no known library has a"
+            raise Unpredictable(f"{who} kernel for {self} on {generation}")
+        return found
+
+    def predict(self, device: Device) -> Prediction:
+        """The time of the kernel that is given, or of the fastest its library, or any, has.
+
+        Raises MissingFact for a dtype or a chip without rates, Unpredictable where no library
+        has a kernel.
+        """
+        chip, known = machine(device, self.units)
+        tiles = self.candidates(device.generation)
+        found = bounds(self, tiles, chip, known)
+        best = found.best()
+        parts = found.at(best)
+        library = tiles.names[tiles.library[best]]
+        seconds = float(found.seconds.flat[best])
+        if self.timing != "kernel":
+            seconds = float(measured(chip, self.timing, seconds - known["call"]))
+            parts["launch"] = float(measured(chip, self.timing, 0.0))
+        limiter = max((n for n in parts if n != "launch"), key=lambda name: parts[name])
+        if parts["launch"] > seconds / 2:
+            limiter = "launch"
+        prediction = Prediction(
+            device=device.id,
+            seconds=seconds,
+            low=seconds,
+            high=seconds,
+            limiter=limiter,
+            fidelity="tile" if self.tile else "formula",
+            bounds=parts,
+            assumed={
+                "library": library,
+                "tile": (int(tiles.rows[best]), int(tiles.columns[best])),
+                "bytes of K per step": int(tiles.depth[best]),
+                "splits": int(tiles.splits[best]),
+                "clock_mhz": round(found.clock_at(best) / 1e6),
+            },
+            not_modelled=_NOT_MODELLED,
+        )
+        return bracketed(prediction, self.subject, device)
+
+    def __str__(self) -> str:
+        sizes = f"{self.m}x{self.n}x{self.k}"
+        if self.groups:
+            sizes = f"{len(self.groups)} groups of {sizes}"
+        batch = f"{self.batch}x" if self.batch > 1 else ""
+        dtype = self.dtype + (f"/{self.weight}" if self.weight else "")
+        tile = "x".join(map(str, self.tile)) if self.tile else ""
+        units = f"{self.units} units" if self.units else ""
+        waves = f"{self.waves} waves" if self.waves else ""
+        layout = self.layout if self.layout != "plain" else ""
+        stages = f"{self.stages} stages" if self.stages else ""
+        timing = self.timing if self.timing != "kernel" else ""
+        extra = (self.scaling, layout, self.library, tile, waves, stages, units, timing)
+        return " ".join(["gemm", batch + sizes, dtype, *filter(None, extra)])
+
+
+def bounds(
+    problem: Gemm,
+    tiles: libraries.Candidates,
+    chip: Chip,
+    known: Mapping[str, float],
+    sizes: GemmSizes | None = None,
+) -> Bounds:
+    """The times of configurations; `sizes` stands for those of many problems of one kind."""
+    asked = demand(sizes or problem.sizes, problem.operands, tiles, chip, known)
+    return solve(asked, chip, known)
+
+
+def operands(problem: Gemm) -> OperandFormats:
+    """How the elements of a problem are stored."""
+    a = formats.activation(problem.dtype)
+    b = formats.weight(problem.weight, problem.dtype) if problem.weight else a
+    scaling = problem.scaling or formats.default_scaling(problem.dtype)
+    return OperandFormats(
+        a=a,
+        b=b,
+        widened=problem.weight not in ("", problem.dtype),
+        output=formats.OUTPUTS[problem.out or formats.default_output(problem.dtype)],
+        block_scaled=scaling == "block",
+        preshuffled=problem.layout == "preshuffled",
+        waves=problem.waves,
+        stages=problem.stages,
+    )
+
+
+@cache
+def machine(device: Device, units: int = 0) -> tuple[Chip, Mapping[str, float]]:
+    """A chip of which `units` compute units run (0: all), and its coefficients. Raises
+    Unpredictable."""
+    chip = Chip.of(device)
+    if units > chip.units:
+        raise Unpredictable(f"{device.id} has {chip.units} compute units, not {units}")
+    if units:
+        chip = replace(chip, units=units)
+    return chip, coefficients.values(FAMILY, device)
+
+
+def _tile(text: str) -> tuple[int, int, int]:
+    sizes = parse_sizes(text, 3)
+    return sizes[0], sizes[1], sizes[2]
+
+
+__all__ = ["FAMILY", "Gemm", "bounds", "machine", "operands"]

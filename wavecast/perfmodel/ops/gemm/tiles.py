@@ -1,0 +1,204 @@
+"""What tile kernels ask of a chip: the demand of matrix products, over configurations.
+
+A workgroup multiplies a tile of `rows` by `columns` over its part of K, in steps of `depth` bytes;
+per step it waits for memory as long as its library's pipelining does not hide (`step_<library>`).
+Its waves form a square: each operand is written to the LDS once and read from there by every wave
+of a row or a column of the square; a preshuffled B goes past it.
+
+Kernels with asynchronous copies keep as many steps on the way as the LDS has space for: a step then
+waits `copy_latency` over their number, at least the barrier of a step, and copies take whole lines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from wavecast.errors import MissingFact
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.demand import Amount, WorkgroupDemand
+from wavecast.perfmodel.ops.gemm.formats import GemmFormat
+from wavecast.perfmodel.ops.gemm.libraries import Candidates
+
+ACCUMULATOR = 4.0
+"""Bytes of an accumulated element."""
+REGISTERS = 2.0**18
+"""Bytes of registers of a CU that accumulators may take: half of 512 KiB."""
+BUFFERS = 2.0
+"""Steps of operands a workgroup holds in the LDS: one it multiplies, one it loads."""
+VECTOR = ("fp64", "fp32", "fp16")
+"""Dtypes vector pipes multiply."""
+STAGES = 8
+"""Steps that asynchronous copies run ahead at most (CUTLASS: eight stages)."""
+LINE = 128.0
+"""Bytes of a line, which an asynchronous copy of a row takes at least."""
+NARROW_READ = 0.5
+"""LDS rate of 12-byte reads: 32 of 64 banks (gfx950, ds_read_b96)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GemmSizes:
+    """One problem, or columns of many: rows of each group of A, `n`, `k`, products of a batch."""
+
+    rows: tuple[Amount, ...]
+    n: Amount
+    k: Amount
+    batch: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class OperandFormats:
+    """How elements are stored. `output` is bytes per element of the result."""
+
+    a: GemmFormat
+    b: GemmFormat
+    output: float
+    block_scaled: bool
+    preshuffled: bool
+    widened: bool = False
+    """B is narrower than A and widened by vector instructions."""
+    waves: int = 0
+    """Waves of a workgroup; 0: not known, four."""
+    stages: int = 0
+    """Steps of asynchronous copies on the way; 0: as many as fit."""
+
+
+def demand(
+    sizes: GemmSizes,
+    operands: OperandFormats,
+    tiles: Candidates,
+    chip: Chip,
+    known: Mapping[str, float],
+) -> WorkgroupDemand:
+    """The demand of every configuration. Raises MissingFact for a dtype the chip lacks."""
+    a, b = operands.a, operands.b
+    rows, columns = tiles.rows, tiles.columns
+    depth = tiles.depth / a.size
+    down = sum(np.ceil(m / rows) for m in sizes.rows)
+    across = np.ceil(sizes.n / columns)
+    outputs = down * across * sizes.batch
+    steps = np.ceil(sizes.k / depth)
+    part = np.ceil(steps / np.minimum(tiles.splits, steps))
+    splits = np.ceil(steps / part)
+    inner = part * depth
+    staged = rows * a.size + columns * b.size
+    rate, dtype = matrix_rate(chip, a.multiplied)
+    readers = [
+        np.where(stated > 0, stated, square)
+        for stated, square in zip(tiles.readers, _square(operands.waves)[::-1], strict=True)
+    ]
+    through_lds = rows * a.size * (1 + readers[0])
+    if not operands.preshuffled:
+        through_lds = through_lds + columns * b.size * (1 + readers[1])
+    elements = rows * columns
+    fitting = np.minimum(
+        chip.lds_bytes / (BUFFERS * staged * depth), REGISTERS / (elements * ACCUMULATOR)
+    )
+    resident = np.clip(np.floor(fitting), 1.0, known["resident"])
+    m = sum(sizes.rows)
+    per_k = m * stored_bytes(a) + len(sizes.rows) * sizes.n * stored_bytes(b)
+    return WorkgroupDemand(
+        workgroups=outputs * splits,
+        resident=resident,
+        dtype=dtype,
+        matrix=2.0 * elements * inner / rate,
+        serial=tiles.per_library(known, "serial") * _exposed(operands.waves, known),
+        vector=_vector(operands, elements, columns, inner, known) / chip.vector_flops,
+        lds=through_lds * inner,
+        lds_rate=NARROW_READ if a.narrow_reads else 1.0,
+        l2=staged * inner * np.where(tiles.asynchronous, np.maximum(LINE / tiles.depth, 1.0), 1.0),
+        stored=elements,
+        latency=part * _step(tiles, staged * depth * resident, operands, chip, known)
+        + known["start"],
+        asynchronous=tiles.asynchronous,
+        read=per_k * sizes.k * sizes.batch,
+        written=m * sizes.n * sizes.batch * operands.output,
+        refetched=_refetched(sizes, outputs * splits, down, across, tiles, chip, a, b),
+        combined=np.where(splits > 1, outputs * splits * elements * 2 * ACCUMULATOR, 0.0),
+        combining=np.where(splits > 1, 1.0, 0.0),
+    )
+
+
+def stored_bytes(of: GemmFormat) -> float:
+    """Bytes per element with its block scales."""
+    return of.size + of.scale
+
+
+def matrix_rate(chip: Chip, dtype: str) -> tuple[float, str]:
+    """FLOP per clock and CU, and the dtype whose power it draws; of the vector pipes where a chip
+    has no matrix instructions of a dtype. Raises MissingFact."""
+    try:
+        return chip.matrix_rate(dtype), dtype
+    except MissingFact:
+        vector = chip.device.peak_flops(f"vector_{dtype}") if dtype in VECTOR else None
+        if vector is None:
+            raise
+        return vector.number / chip.units / chip.clock, ""
+
+
+def _step(
+    tiles: Candidates,
+    loaded: Amount,
+    operands: OperandFormats,
+    chip: Chip,
+    known: Mapping[str, float],
+) -> Amount:
+    """Seconds a step waits, `loaded` the bytes that the workgroups of a CU load in one."""
+    own = tiles.per_library(known, "step")
+    if not tiles.asynchronous.any():
+        return own
+    fitting = np.clip(np.floor(chip.lds_bytes / loaded), 1.0, operands.stages or STAGES)
+    return np.where(tiles.asynchronous, np.maximum(known["copy_latency"] / fitting, own), own)
+
+
+def _square(waves: int) -> tuple[int, int]:
+    """Waves down and across a tile, as near to a square as they divide."""
+    waves = waves or 4
+    down = next(n for n in range(math.isqrt(waves), 0, -1) if waves % n == 0)
+    return down, waves // down
+
+
+def _exposed(waves: int, known: Mapping[str, float]) -> float:
+    """How much more of its other pipes a workgroup shows with fewer waves than two per SIMD, what
+    the kernels of libraries have where their waves are not known."""
+    return (8 / waves) ** known["wave_overlap"] if waves else 1.0
+
+
+def _vector(
+    operands: OperandFormats,
+    elements: Amount,
+    columns: Amount,
+    inner: Amount,
+    known: Mapping[str, float],
+) -> Amount:
+    """FLOPs of vector instructions: block scales on every 128 of K, narrow weights widened by two
+    waves each."""
+    scaled = elements * inner / 128 * 2.0 if operands.block_scaled else 0.0
+    widened = columns * inner * 2 * known["widen"] if operands.widened else 0.0
+    return scaled + widened
+
+
+def _refetched(
+    sizes: GemmSizes,
+    workgroups: Amount,
+    down: Amount,
+    across: Amount,
+    tiles: Candidates,
+    chip: Chip,
+    a: GemmFormat,
+    b: GemmFormat,
+) -> Amount:
+    """Bytes the L2s fetch beyond the operands: workgroups that run at once on a die share rows and
+    columns as if they formed a square."""
+    side = np.sqrt(np.maximum(np.minimum(chip.units, workgroups) / chip.dies, 1.0))
+    shared = tiles.rows * a.size / np.clip(side, 1.0, across)
+    shared = shared + tiles.columns * b.size / np.clip(side, 1.0, down)
+    fetched = down * across * sizes.batch * sizes.k * shared
+    once = (sum(sizes.rows) * a.size + len(sizes.rows) * sizes.n * b.size) * sizes.k * sizes.batch
+    return np.maximum(fetched - once, 0.0)
+
+
+__all__ = ["GemmSizes", "OperandFormats", "demand", "matrix_rate", "stored_bytes"]

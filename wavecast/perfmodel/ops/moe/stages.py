@@ -1,0 +1,229 @@
+"""The time of the kernels of a fused mixture-of-experts layer, over problems and tiles.
+
+Rows (token, expert) are sorted by expert and cut into blocks of `block_m`. One workgroup multiplies
+a block by `tile_n` columns of its expert's weights, over the whole depth K. Its launch needs
+
+    memory   every active expert's weights once, activations and results once
+    chain    the larger of: what one CU streams from memory for one workgroup after the other
+             (`resident` at once share it); what it takes in from its L1, and the fixed part of each
+             of its workgroups
+    matrix   products, padded blocks included, at the clock the chip sustains
+    vector   scaling of products by block scales, widening of weights
+
+which overlap: launch + (memory^p + chain^p + (matrix + vector)^p)^(1/p). Adding the rows of the
+result to their tokens comes on top, whether by atomics or by a second kernel: the measurements do
+not tell the two apart. Single kernels have own rates of memory (`kernel_stream`,
+`kernel_unit_stream`), for a layer is the best of a library's. AITER's assembly kernels take scales
+by row; two small launches before them repeat those of a tensor. Arrays are
+[problem, block_m, tile_n]; times are seconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.ops.moe.formats import MoeFormats
+from wavecast.perfmodel.ops.moe.routing import active_experts, expected_blocks
+from wavecast.perfmodel.power import sustained_clock
+
+Array = np.ndarray[Any, Any]
+Known = Mapping[str, float]
+
+FAMILY = "moe"
+RESULT = 2.0
+"""Bytes of one element of the result and of what the first stage leaves (bf16)."""
+SCALE_BLOCK = 128
+"""Elements of K that share a scale in block-scaled fp8."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoeSizes:
+    """Problems of one format on one chip: arrays of shape [n, 1, 1], `blocks` [n, heights, 1]."""
+
+    tokens: Array
+    rows: Array
+    model: Array
+    inter: Array
+    gates: Array
+    active: Array
+    blocks: Array
+    heights: Array
+    widths: Array
+
+    @staticmethod
+    def of(
+        problems: Sequence[tuple[int, int, int, int, int, int]],
+        heights: tuple[int, ...],
+        widths: tuple[int, ...],
+    ) -> MoeSizes:
+        """From (tokens, model, inter, experts, topk, gates); gates is 2 for a gated activation."""
+        columns = np.array(problems, float).T[:, :, None, None]
+        tokens, model, inter, _, topk, gates = columns
+        blocks = [expected_blocks(p[0], p[3], p[4], heights) for p in problems]
+        active = [active_experts(p[0], p[3], p[4]) for p in problems]
+        return MoeSizes(
+            tokens=tokens,
+            rows=tokens * topk,
+            model=model,
+            inter=inter,
+            gates=gates,
+            active=np.array(active)[:, None, None],
+            blocks=np.array(blocks)[:, :, None],
+            heights=np.array(heights, float)[None, :, None],
+            widths=np.array(widths, float)[None, None, :],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """Seconds of the kernels of a stage: in all, and what each resource needs."""
+
+    seconds: Array
+    parts: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class MoeModel:
+    """A chip, the formats, and the coefficients of family `moe` for it. `assembly`: the kernels are
+    AITER's in assembly."""
+
+    chip: Chip
+    form: MoeFormats
+    known: Known
+    assembly: bool = False
+
+    @staticmethod
+    def of(
+        chip: Chip, form: MoeFormats, known: Known, part: str, assembly: bool = False
+    ) -> MoeModel:
+        """The model of a part, with the coefficients of the family."""
+        if part != "layer":
+            stream = known["stream_fraction"] * known["kernel_stream"]
+            known = {**known, "stream_fraction": stream, "unit_stream": known["kernel_unit_stream"]}
+        return MoeModel(chip, form, known, assembly)
+
+    def gate_up(self, sizes: MoeSizes) -> StageTime:
+        """Stage 1: rows [block_m, model] by [model, gates · inter], and the activation."""
+        columns = sizes.gates * sizes.inter
+        moved = (
+            self._weights(sizes, columns * sizes.model)
+            + sizes.tokens * sizes.model * self.form.activation_width
+            + sizes.rows * sizes.inter * RESULT
+        )
+        parts = {"memory": moved / self._stream, **self._products(sizes, columns, sizes.model)}
+        launch = np.full_like(moved, self.known["launch"])
+        if self.form.scaling == "block":
+            width = RESULT + self.form.activation_width
+            launch = 2 * launch + sizes.rows * sizes.inter * width / self._stream
+        if self.form.scaling == "tensor" and self.assembly:
+            launch = launch + 2 * self.known["launch_repeat"]
+        return _launch(parts, {"launch": launch}, self.known["overlap"])
+
+    def down(self, sizes: MoeSizes) -> StageTime:
+        """Stage 2: rows [block_m, inter] by [inter, model], summed over the experts of a token."""
+        moved = (
+            self._weights(sizes, sizes.inter * sizes.model)
+            + sizes.rows * sizes.inter * self.form.activation_width
+        )
+        parts = {
+            "memory": moved / self._stream,
+            **self._products(sizes, sizes.model, sizes.inter),
+        }
+        return _launch(parts, self._combine(sizes, 1.0), self.known["overlap"])
+
+    def fused(self, sizes: MoeSizes) -> StageTime:
+        """Both stages in one kernel: a workgroup owns `tile_n` of the inner columns."""
+        passes = sizes.gates + 1
+        moved = (
+            self._weights(sizes, passes * sizes.inter * sizes.model)
+            + sizes.tokens * sizes.model * self.form.activation_width
+        )
+        parts = {
+            "memory": moved / self._stream,
+            **self._products(sizes, sizes.inter, sizes.model, passes),
+        }
+        slices = np.ceil(sizes.inter / sizes.widths)
+        return _launch(parts, self._combine(sizes, slices), self.known["overlap"])
+
+    def _weights(self, sizes: MoeSizes, elements: Array) -> Array:
+        return sizes.active * elements * self.form.weight_width
+
+    def _combine(self, sizes: MoeSizes, slices: Array | float) -> dict[str, Array]:
+        """Adding `slices` times every row to its token, which is cleared before."""
+        known = self.known
+        rate = known["combine_rows"] * (known["scaled_rows"] if self.form.row_scaled else 1.0)
+        row = sizes.model * RESULT
+        tokens = known["combine_tokens"] * self.chip.hbm_peak
+        added = sizes.rows * row * slices / (rate * self.chip.units)
+        launch = np.full_like(row, known["launch"])
+        return {"launch": launch, "combine": sizes.tokens * row / tokens + added}
+
+    @cached_property
+    def _stream(self) -> float:
+        """Byte/s at which all compute units together stream from memory."""
+        return min(
+            self.known["stream_fraction"] * self.chip.hbm_peak,
+            self.known["unit_stream"] * self.chip.units,
+        )
+
+    @cached_property
+    def _widening(self) -> float:
+        """Vector operations per weight before it can be multiplied.
+
+        Chips that multiply FP4 also widen it in one instruction for many, which counts as none.
+        """
+        if not self.form.widened:
+            return 0.0
+        direct = self.form.weight == "mxfp4" and self.chip.device.peak_flops("fp4") is not None
+        return 0.0 if direct else self.known["widen"]
+
+    @cached_property
+    def _lanes(self) -> float:
+        """Vector operations of a CU per second; an FMA counts once."""
+        return self.chip.vector_flops / 2 * self.chip.clock
+
+    def _products(
+        self, sizes: MoeSizes, columns: Array, depth: Array, passes: Array | float = 1.0
+    ) -> dict[str, Array]:
+        """What the products of [block_m, depth] by [depth, columns] ask of the compute units.
+
+        `passes` is how many products of that size one workgroup does one after the other.
+        """
+        chip, form, known = self.chip, self.form, self.known
+        rounds = np.maximum(sizes.blocks * np.ceil(columns / sizes.widths) / chip.units, 1.0)
+        depth = passes * depth
+        streamed = depth * (
+            sizes.widths * form.weight_width + sizes.heights * form.activation_width
+        )
+        alone = np.ceil(rounds / known["resident"]) * streamed / known["unit_stream"]
+        taken = rounds * (streamed / known["unit_feed"] + known["fixed"]) / chip.clock
+        chain = np.maximum(alone, taken)
+        products = sizes.heights * sizes.widths * depth
+        operations = self._widening * sizes.widths * depth
+        if form.scaling == "block":
+            operations = operations + known["rescale"] / SCALE_BLOCK * products
+        issued = 1.0 if form.scaled_instructions else known["plain_rate"]
+        rate = chip.matrix_rate(form.compute) * issued * known["pipe"]
+        clocks = rounds * 2 * products / rate
+        active = clocks / np.maximum(clocks, chain * chip.clock) * known["pipe"] * issued
+        return {
+            "chain": chain,
+            "matrix": clocks / sustained_clock(chip, form.compute, active),
+            "vector": np.broadcast_to(rounds * operations / self._lanes, clocks.shape),
+        }
+
+
+def _launch(parts: Mapping[str, Array], serial: Mapping[str, Array], p: float) -> StageTime:
+    """Seconds of parts that overlap, and of others that do not."""
+    busy = parts["matrix"] + parts["vector"]
+    together = (parts["memory"] ** p + parts["chain"] ** p + busy**p) ** (1 / p)
+    return StageTime(together + sum(serial.values()), {**parts, **serial})
+
+
+__all__ = ["FAMILY", "MoeModel", "MoeSizes", "StageTime"]

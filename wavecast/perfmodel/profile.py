@@ -1,0 +1,109 @@
+"""What a launch does on a device: the value between reading a launch and pricing it.
+
+A profile is made from code (`static.profile_of_code`) or from an executed sample
+(`wavecast.sampling.executed.profile_of_sample`). `predict.predict` gives the time of either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from wavecast.isa.program import Program
+from wavecast.perfmodel.cu.streams import Streams
+from wavecast.perfmodel.notes import Note, text
+from wavecast.perfmodel.placement import LaunchPlacement
+from wavecast.perfmodel.sm.schedule import Schedule
+
+UNEVEN = 0.1
+"""Variation between workgroups from which the interval is wider."""
+
+
+class ProfileSource(Enum):
+    """What a profile was made from; the value is the fidelity of its predictions."""
+
+    CODE = "static"
+    SAMPLE = "executed"
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTraffic:
+    """Bytes a whole launch moves: from the L2, the memory-side cache (`mall`) and memory (`hbm`).
+    `written` is the part of `mall` that dies write, `updated` the part of `written` in lines that
+    the launch had read before. `atomics` is how many atomics go to the address with the most of
+    them, which takes them one after the other (`model.atomics`)."""
+
+    l2: float
+    mall: float
+    hbm: float
+    written: float = 0.0
+    updated: float = 0.0
+    atomics: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCoverage:
+    """How much of a launch a sample shows.
+
+    `executed` of the `first_round` workgroups that start at once on a compute unit were executed.
+    `variation` is the standard deviation over the mean of the instructions that workgroups
+    execute.
+    """
+
+    executed: int
+    first_round: int
+    variation: float
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the sample does not show well."""
+        return (
+            *((Note.PARTIAL_UNIT,) if self.executed < self.first_round else ()),
+            *((Note.UNEVEN_WORKGROUPS,) if self.variation > UNEVEN else ()),
+        )
+
+    @property
+    def widening(self) -> float:
+        """The factor on the width of the prediction's interval."""
+        partial = 0.25 if Note.PARTIAL_UNIT in self.notes else 0.0
+        uneven = min(1.0, self.variation) if Note.UNEVEN_WORKGROUPS in self.notes else 0.0
+        return 1.0 + partial + uneven
+
+    def texts(self) -> tuple[str, ...]:
+        """The notes in words."""
+        return tuple(text(note, asdict(self)) for note in self.notes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaunchProfile:
+    """A launch of `program` as the simulator takes it, on a device of `target`.
+
+    `placement` is where its workgroups run. `streams` are some workgroups that stand for all: how
+    often their waves execute each instruction, and the access stream of each wave with the bytes
+    per cache level. `traffic` is what the whole launch moves, None where only the streams count.
+    `dtype` is the dtype of the matrix products, for the power limit, "" without any. `work` is the
+    number of instructions of a usual workgroup over those of the workgroups in `streams`. `notes`
+    are what the profile assumes or leaves out; `coverage` is None for a profile from code. `origin`
+    is where the code is from (`codeobject.Origin`), "" if that is not known. `schedule` has the
+    schedule that SASS states, None for AMD code.
+    `compiler` is what made HIP code ("" for other code), `compiler_note` how that differs from what
+    users of the target have, "" if it does not (`compile.rocm.difference`).
+    """
+
+    program: Program
+    target: str
+    source: ProfileSource
+    placement: LaunchPlacement
+    streams: Streams
+    traffic: LevelTraffic | None
+    dtype: str
+    notes: tuple[Note, ...] = ()
+    work: float = 1.0
+    coverage: SampleCoverage | None = None
+    origin: str = ""
+    schedule: Schedule | None = None
+    compiler: str = ""
+    compiler_note: str = ""
+
+
+__all__ = ["UNEVEN", "LaunchProfile", "LevelTraffic", "ProfileSource", "SampleCoverage"]

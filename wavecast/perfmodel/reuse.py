@@ -1,0 +1,228 @@
+"""Reuse between the workgroups that run at once, from the addresses of their accesses.
+
+The workgroups of the first round are taken at their start; their threads' addresses come from
+following the code (`analyze.values.points`). Where an instruction reaches b distinct addresses
+among n workgroups, each with equally many bytes, the L2 of a die passes on b / n of the requested
+bytes: workgroups go through their loops side by side. Where an iteration advances the addresses by
+a step, addresses that are whole steps apart meet as well, as long as the cache keeps the bytes in
+between. Within a workgroup, lines count once that several waves, or instructions side by side, ask
+for; so do lines that a loop returns to (the taps of a convolution), if the L2 keeps what all
+workgroups touch until then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
+from wavecast.analyze.values.points import ThreadAddresses, follow
+from wavecast.compile.codeobject import Launch
+from wavecast.isa.program import Kernel, Program
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.memory import residency
+from wavecast.perfmodel.placement import LaunchPlacement
+
+AT_ONCE: Final = 1024
+"""Workgroups of the first round that are followed at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """The part of an instruction's requested bytes that passes the L2 of its die (`die`), and the
+    distinct part of what passes the L2 of all dies (`chip`). 1 means no reuse."""
+
+    die: float
+    chip: float
+
+
+def reuse(
+    launch: Launch,
+    analysis: CodeAnalysis,
+    kernel: Kernel,
+    chip: Chip,
+    placement: LaunchPlacement,
+    moved: Mapping[int, float],
+    line: float,
+) -> Mapping[int, Reuse]:
+    """The reuse of every instruction whose addresses are known. `moved` are the bytes that one
+    execution by one wave asks of the L2, `line` those of a cache line."""
+    numbers = np.arange(min(len(placement.first_round()), AT_ONCE))
+    program, lanes = kernel.program, placement.wave_lanes
+    threads = placement.waves * lanes
+    workgroups = np.array([launch.workgroup(int(number)) for number in numbers])
+    followed = follow(kernel, launch, workgroups, threads)
+    first, every = followed.first, followed.iterations
+    memory = {e.index: e for e in analysis.memory if e.index in first and e.index in moved}
+    origins = np.unique([argument.storage for argument in launch.arguments if argument.storage])
+    within = _within_workgroup(memory, first, program, origins, threads, lanes, int(line))
+    returning = partial(_returning, every=every or {}, origins=origins, line=int(line))
+    bent = {index for index in memory if every is None or not _steady(every.get(index, ()))}
+    streams = _streams(memory, first, bent, numbers % placement.dies, threads)
+    trips = {loop.index: loop.trip_count or 1.0 for loop in analysis.loops}
+    per_iteration: dict[int | None, float] = {}  # bytes that all dies fetch, by loop
+    for stream in streams:
+        asked = sum(moved[i] * within[i] for i in stream.indices) * placement.waves * len(numbers)
+        fetched = asked * stream.distinct(on_dies=True)
+        per_iteration[stream.loop] = per_iteration.get(stream.loop, 0.0) + fetched
+    usable = chip.coefficient("memory", "cache_share")
+    found = {}
+    for stream in streams:
+        in_l2 = in_mall = 1.0
+        if stream.loop is not None:
+            # iterations of this loop that the L2 of a die, and the memory-side cache, keep
+            trip, fetched = trips[stream.loop], per_iteration[stream.loop]
+            in_l2 = min(trip, usable * chip.l2_slice * placement.dies / fetched)
+            in_mall = min(trip, usable * chip.mall_bytes / fetched)
+        passed = stream.distinct(on_dies=True, kept=in_l2)
+        distinct = min(1.0, stream.distinct(on_dies=False, kept=in_mall) / passed)
+        lines, once = returning(stream.indices)
+        if lines:
+            touched = once * line * len(numbers) * passed
+            capacity = usable * chip.l2_slice
+            kept = float(np.asarray(residency(touched / placement.dies, capacity)))
+            passed *= 1 - kept * (1 - once / lines)
+        found.update({index: Reuse(within[index] * passed, distinct) for index in stream.indices})
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddressStream:
+    """Instructions of one loop that go through one argument side by side.
+
+    `bases` (i64[instructions · workgroups]) are the addresses at which each workgroup begins, by
+    instruction; `die` is the die of the workgroup. All advance by `step` bytes per iteration, 0 if
+    unknown or not constant.
+    """
+
+    indices: tuple[int, ...]
+    loop: int | None
+    bases: np.ndarray
+    die: np.ndarray
+    step: int
+
+    def distinct(self, *, on_dies: bool, kept: float = 1.0) -> float:
+        """Distinct addresses, on each die or on the chip, over the sum of those of each workgroup,
+        per iteration, when the cache keeps `kept` iterations."""
+        group = self.die if on_dies else np.zeros_like(self.die)
+        own = np.tile(np.arange(len(self.die) // len(self.indices)), len(self.indices))
+        every = _distinct(self.bases, own, self.step, kept)
+        return _distinct(self.bases, group, self.step, kept) / every
+
+
+def _streams(
+    memory: Mapping[int, MemoryInstruction],
+    found: Mapping[int, ThreadAddresses],
+    bent: Set[int],
+    die: np.ndarray,
+    threads: int,
+) -> list[AddressStream]:
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for index, entry in memory.items():
+        moves = entry.loop is not None and index not in bent
+        step = _step(found[index]) if moves else 0
+        key = entry.argument, entry.kind, entry.bytes_per_lane, entry.loop, step
+        alike.setdefault(key, []).append(index)
+    streams = []
+    for (*_, step), indices in alike.items():
+        bases = np.concatenate([found[index].first[threads:] for index in indices])
+        loop = memory[indices[0]].loop
+        assert isinstance(step, int)
+        streams.append(AddressStream(tuple(indices), loop, bases, np.tile(die, len(indices)), step))
+    return streams
+
+
+def _distinct(base: np.ndarray, group: np.ndarray, step: int, kept: float) -> float:
+    """Distinct addresses per iteration in each group, over all groups, when every address advances
+    by `step` and the cache keeps `kept` iterations."""
+    base = base - base.min()
+    if not step or kept <= 1:
+        return float(len(np.unique(base * (int(group.max()) + 1) + group)))
+    position, lane = base // step, base % step
+    order = np.lexsort((position, lane, group))
+    position, lane, group = position[order], lane[order], group[order]
+    same = (np.diff(lane) == 0) & (np.diff(group) == 0)
+    return 1.0 + float(np.where(same, np.minimum(np.diff(position), kept), kept).sum()) / kept
+
+
+def _on_gpu(addresses: np.ndarray, origins: np.ndarray) -> np.ndarray:
+    """Addresses (i64[n]) as on a GPU, where every storage starts a line: `origins` (sorted) are
+    the starts of the storages on the host."""
+    if not len(origins):
+        return addresses
+    storage = np.searchsorted(origins, addresses, side="right") - 1
+    return addresses - origins[np.maximum(storage, 0)] + (storage << 44)
+
+
+def _steady(addresses: Sequence[np.ndarray]) -> bool:
+    """Whether the first thread advances by one step from each iteration to the next."""
+    first = np.array([one[0] for one in addresses if len(one)], np.int64)
+    return len(np.unique(np.diff(first))) <= 1
+
+
+def _returning(
+    indices: Sequence[int],
+    every: Mapping[int, Sequence[np.ndarray]],
+    origins: np.ndarray,
+    line: int,
+) -> tuple[int, int]:
+    """Lines that some instructions touch, summed over iterations, and how many of them are
+    distinct; zeros where that is not known."""
+    if not all(index in every for index in indices):
+        return 0, 0
+    touched: dict[int, list[np.ndarray]] = {}
+    for index in indices:
+        for iteration, addresses in enumerate(every[index]):
+            touched.setdefault(iteration, []).append(_on_gpu(addresses, origins) // line)
+    each = [np.unique(np.concatenate(lines)) for lines in touched.values()]
+    return sum(map(len, each)), len(np.unique(np.concatenate(each)))
+
+
+def _step(addresses: ThreadAddresses) -> int:
+    """Bytes from the first execution to the second where all threads agree, else 0."""
+    if addresses.second is None:
+        return 0
+    steps = np.unique(addresses.second - addresses.first)
+    return abs(int(steps[0])) if len(steps) == 1 else 0
+
+
+def _within_workgroup(
+    memory: Mapping[int, MemoryInstruction],
+    found: Mapping[int, ThreadAddresses],
+    program: Program,
+    origins: np.ndarray,
+    threads: int,
+    lanes: int,
+    line: int,
+) -> dict[int, float]:
+    """Distinct lines over requested lines, by instruction: of all instructions of its block that
+    access the same argument, in the first workgroup. `origins` are the starts of the arguments'
+    storages, which start a line."""
+    alike: dict[tuple[int, str, str], list[int]] = {}
+    starts = [block.start for block in program.blocks]
+    for index, entry in memory.items():
+        block = bisect_right(starts, index)
+        alike.setdefault((block, entry.argument, entry.kind), []).append(index)
+    wave, waves = np.arange(threads) // lanes, -(-threads // lanes)
+    parts = {}
+    for indices in alike.values():
+        all_, asked = [], 0
+        for index in indices:
+            in_bounds = found[index].in_bounds[:threads]
+            start = _on_gpu(found[index].first[:threads][in_bounds], origins)
+            width = max(1, memory[index].bytes_per_lane)
+            lines = np.concatenate([start // line, (start + width - 1) // line])
+            of_waves = np.unique(lines * waves + np.tile(wave[in_bounds], 2))
+            asked += len(of_waves)
+            all_.append(of_waves // waves)
+        part = len(np.unique(np.concatenate(all_))) / asked if asked else 1.0
+        parts.update(dict.fromkeys(indices, part))
+    return parts
+
+
+__all__ = ["AT_ONCE", "AddressStream", "Reuse", "reuse"]

@@ -1,0 +1,184 @@
+"""A launch profile from code: blocks with their counts, accesses with their patterns.
+
+Nothing is executed. The path of a wave is laid out from the loops and their trip counts; of long
+loops some iterations carry the weight of all. Every wave of the launch executes the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from wavecast.analyze.result import CodeAnalysis
+from wavecast.analyze.values.walk import CUT_SHORT
+from wavecast.arch import Device
+from wavecast.compile import rocm
+from wavecast.compile.codeobject import Launch
+from wavecast.errors import Unpredictable
+from wavecast.isa.program import Kernel, Loop, Program
+from wavecast.perfmodel.access_streams import AccessStreams
+from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.cu.code import Code
+from wavecast.perfmodel.cu.fold import FIRST, LAST
+from wavecast.perfmodel.cu.streams import Streams, expanded
+from wavecast.perfmodel.notes import Note
+from wavecast.perfmodel.placement import LaunchPlacement
+from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
+
+Array = np.ndarray[Any, Any]
+
+
+def profile_of_code(
+    launch: Launch,
+    analysis: CodeAnalysis,
+    kernel: Kernel,
+    device: Device,
+    mall_resident: Mapping[str, float] | None = None,
+) -> LaunchProfile:
+    """The profile of a launch from its code.
+
+    `mall_resident` is the share, by argument, of the bytes that are in the memory-side cache before
+    the launch. Raises Unpredictable where a count or the grid is not known or a workgroup does not
+    fit the device, MissingFact where the device lacks a number.
+    """
+    program, wave_lanes = kernel.program, kernel.descriptor.wave_size
+    placement = LaunchPlacement.of(launch, analysis.occupancy, device, wave_lanes)
+    counts = _counts(analysis, program)
+    chip = Chip.of(device)
+    code = Code.of(program, device, wave_lanes)
+    blocks, weights = _path(program, analysis, counts)
+    lengths = np.array([b.stop - b.start for b in program.blocks], np.int64)
+    executions = np.repeat(counts, lengths)
+    accesses = AccessStreams(
+        launch, analysis, kernel, code, chip, placement, executions, mall_resident or {}
+    )
+    streams = _streams(code, blocks, weights, accesses.rows, placement.waves)
+    flops = analysis.executed_flops or {}
+    return LaunchProfile(
+        program=program,
+        compiler=launch.code.compiler if launch.code.origin == "hip" else "",
+        compiler_note=rocm.difference(launch.code),
+        target=device.target,
+        origin=launch.code.origin,
+        source=ProfileSource.CODE,
+        placement=placement,
+        streams=streams,
+        traffic=accesses.traffic(),
+        dtype=max(flops, key=lambda name: flops[name]) if flops else "",
+        notes=(
+            Note.WAVES_ALIKE,
+            *((Note.UNKNOWN_ADDRESSES,) if accesses.unknown_addresses else ()),
+            *((Note.UNKNOWN_REUSE,) if accesses.unknown_reuse else ()),
+        ),
+    )
+
+
+def with_fewer_iterations(
+    profile: LaunchProfile, analysis: CodeAnalysis, code: Code, loop: int, divisor: float
+) -> LaunchProfile:
+    """The profile of a launch from code in which a loop (its index) runs 1/divisor of its
+    iterations. Bytes of the whole launch stay."""
+    program = profile.program
+    blocks_of_loop = program.loops[loop].blocks
+    executed = tuple(
+        count / divisor if count is not None and number in blocks_of_loop else count
+        for number, count in enumerate(analysis.executed)
+    )
+    loops = tuple(
+        replace(found, trip_count=found.trip_count / divisor)
+        if found.index == loop and found.trip_count is not None
+        else found
+        for found in analysis.loops
+    )
+    shorter = replace(analysis, executed=executed, loops=loops)
+    blocks, weights = _path(program, shorter, _counts(shorter, program))
+    known = profile.streams
+    rows = code.contiguous.copy()
+    rows[known.steps[code.slots[known.steps] > 0]] = known.rows
+    streams = _streams(code, blocks, weights, rows, profile.placement.waves)
+    return replace(profile, streams=streams)
+
+
+def _streams(code: Code, blocks: Array, weights: Array, rows: Array, waves: int) -> Streams:
+    """Equal waves that execute `blocks` with `weights`; `rows` (f32[instructions, REQUEST]) are the
+    requests of one execution."""
+    lengths = np.array([b.stop - b.start for b in code.program.blocks], np.int64)
+    firsts = np.array([b.start for b in code.program.blocks], np.int64)
+    steps = expanded(blocks, firsts, lengths)
+    asked = rows[steps[code.slots[steps] > 0]]
+    return Streams(
+        waves=waves,
+        steps=np.tile(steps, waves).astype(np.int32),
+        weights=np.tile(np.repeat(weights, lengths[blocks]), waves).astype(np.float32),
+        start=np.arange(waves + 1) * len(steps),
+        rows=np.tile(asked, (waves, 1)).astype(np.float32),
+        rows_start=np.arange(waves + 1) * len(asked),
+    )
+
+
+def _counts(analysis: CodeAnalysis, program: Program) -> Array:
+    """Executions per block and wave (f64[blocks]). Raises Unpredictable for one not known."""
+    counts = np.zeros(len(program.blocks))
+    for block in program.blocks:
+        count = analysis.executed[block.index] if block.index < len(analysis.executed) else None
+        if count is None:
+            raise Unpredictable(
+                _why(analysis, program, block.index), hint="--sample executes a part of the launch"
+            )
+        counts[block.index] = count
+    return counts
+
+
+def _why(analysis: CodeAnalysis, program: Program, block: int) -> str:
+    for loop in analysis.loops:
+        if loop.trip_count is None and block in program.loops[loop.index].blocks:
+            where = f" at line {loop.location.line}" if loop.location else ""
+            return f"the loop{where} runs an unknown number of times ({loop.trip_note})"
+    location = program.instructions[program.blocks[block].start].location
+    where = f" at line {location.line}" if location else ""
+    if analysis.unknown_counts.get(block) == CUT_SHORT:
+        return f"how often the code{where} runs is not known: {CUT_SHORT}"
+    return f"how often the code{where} runs depends on data"
+
+
+def _path(program: Program, analysis: CodeAnalysis, counts: Array) -> tuple[Array, Array]:
+    """Blocks in the order a wave enters them, and the executions that each represents."""
+    trips = {loop.index: loop.trip_count or 0.0 for loop in analysis.loops}
+    headers = {loop.header: loop for loop in program.loops}
+    path: list[int] = []
+    weights: list[float] = []
+
+    def region(holds: Callable[[int], bool], weight: float, own: Loop | None) -> None:
+        done: set[int] = set()
+        for block in program.blocks:
+            number = block.index
+            if not holds(number) or number in done or counts[number] == 0:
+                continue
+            loop = headers.get(number)
+            if loop is not None and loop is not own:
+                iterations(loop, weight)
+                done |= loop.blocks
+            else:
+                path.append(number)
+                weights.append(weight)
+
+    def iterations(loop: Loop, weight: float) -> None:
+        trip = max(1.0, trips.get(loop.index, 1.0))
+        whole = int(min(trip, FIRST + LAST))
+        late = max(1, whole - FIRST)
+        for iteration in range(whole):
+            share = 1.0 if iteration < whole - late else (trip - (whole - late)) / late
+            region(lambda number: number in loop.blocks, weight * share, loop)
+
+    region(lambda _: True, 1.0, None)
+    blocks = np.array(path, np.int64)
+    found = np.array(weights)
+    sums = np.bincount(blocks, found, len(counts))
+    scale = np.divide(counts, sums, out=np.zeros(len(counts)), where=sums > 0)
+    return blocks, found * scale[blocks]
+
+
+__all__ = ["profile_of_code", "with_fewer_iterations"]

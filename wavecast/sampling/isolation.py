@@ -1,0 +1,88 @@
+"""Running a function in a fork of this process, so that memory stays as it is.
+
+A kernel that is sampled writes to the arrays it was given, and reaches them through pointers in
+them. In a fork the system copies the pages that are written, and nothing else. The answer is a
+plain value (`plain`): a map with `result`, or with `error` (class name, message, hint).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from wavecast import processes
+from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
+from wavecast.errors import (
+    CompileError,
+    InputError,
+    LaunchError,
+    MissingFact,
+    MissingTool,
+    UsageError,
+    WavecastError,
+)
+from wavecast.sampling.plain import packed, unpacked
+
+_ERRORS: Final[dict[str, type[WavecastError]]] = {
+    error.__name__: error
+    for error in (
+        AddressFault, CompileError, ExecutionError, InputError, LaunchError, MissingFact,
+        MissingTool, Unsupported, UsageError,
+    )
+}  # fmt: skip
+"""Errors that come back as themselves; others as a WavecastError with the same message."""
+
+
+def isolated(work: Callable[[], object]) -> Any:
+    """The plain value that `work` returns, run in a fork; a WavecastError it raises is raised here.
+
+    The fork has this thread only: `work` must not need others, or locks they may hold. Memory that
+    processes share on purpose is not copied. Raises Unsupported where the system cannot fork or
+    the fork dies.
+    """
+    if not processes.can_fork():
+        raise Unsupported("executing a sample needs a system that can fork processes")
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as pipe:
+        try:
+            child = processes.fork(lambda: _answer(work, reader, writer))
+        finally:
+            os.close(writer)
+        try:
+            content = pipe.read()
+        except BaseException:
+            processes.kill(child)
+            processes.wait(child)
+            raise
+    ended = processes.wait(child)
+    if not content:
+        raise Unsupported(f"the process that executed the sample died{_how(ended)}")
+    answer = unpacked(content)
+    if "error" in answer:
+        name, message, hint = answer["error"]
+        raise _ERRORS.get(name, WavecastError)(message, hint=hint)
+    return answer["result"]
+
+
+def _how(ended: processes.Ended | None) -> str:
+    if ended is None:
+        return ""
+    return f" ({ended.signal_name or f'exit code {ended.code}'})"
+
+
+def _answer(work: Callable[[], object], reader: int, writer: int) -> None:
+    """In the fork: send the result or the error. A sample touches little of large arrays."""
+    os.close(reader)
+    processes.without_huge_pages()
+    answer: dict[str, object]
+    try:
+        answer = {"result": work()}
+    except WavecastError as error:
+        answer = {"error": (type(error).__name__, error.message, error.hint)}
+    content = packed(answer)
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write(content)
+
+
+__all__ = ["isolated"]
