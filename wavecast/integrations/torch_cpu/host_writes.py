@@ -51,8 +51,14 @@ class HostWrites:
         self.written.forget(first)
         if not storage.nbytes() or not (tensor.itemsize == 1 or tensor.dtype in _NARROW):
             return False
-        known = StorageWeakRef(storage)
-        bytes_ = self.written.add(first, storage.nbytes(), lambda: not known.expired(), before)
+        reference, size = StorageWeakRef(storage), storage.nbytes()
+
+        def is_there() -> bool:
+            """Whether the storage still has this memory: it moves when it grows."""
+            now = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+            return now is not None and (now.data_ptr(), now.nbytes()) == (first, size)
+
+        bytes_ = self.written.add(first, size, is_there, before)
         self._shadows[first] = torch.from_numpy(bytes_)
         return True
 
