@@ -7,7 +7,6 @@ that differs and the instructions that write to it. The results of the launch it
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,7 +16,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.dtypes import is_dtype, lookup
 from wavecast.emulate import engine
 from wavecast.emulate.check.report import Kind, Report
-from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor, tensors_of
+from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor, bytes_at, tensors_of
 from wavecast.emulate.check.writers import WriterMode
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.engine import RunOrder
@@ -39,7 +38,7 @@ class OrderChecks:
 
     def snapshot(self, ranges: Sequence[AddressInterval]) -> Snapshot:
         """The memory of a launch before it runs."""
-        return [_bytes_at(pair).copy() for pair in ranges]
+        return [bytes_at(*pair).copy() for pair in ranges]
 
     def compare(
         self, launch: Launch, ranges: Sequence[AddressInterval], before: Snapshot, budget: int
@@ -82,7 +81,7 @@ class OrderChecks:
         """Tensors that differ: the tensor, the address of the first element, both values."""
         tensors = tensors_of(launch, native.descriptor, ranges)
         for pair, known in zip(ranges, after, strict=True):
-            now = _bytes_at(pair)
+            now = bytes_at(*pair)
             different = np.flatnonzero(now != known)
             if not len(different):
                 continue
@@ -150,15 +149,9 @@ def _orders(launch: Launch, lanes: int) -> Iterator[RunOrder]:
         yield RunOrder(*(numbers.astype(np.int64) for numbers in order))
 
 
-def _bytes_at(pair: AddressInterval) -> np.ndarray:
-    """Memory of this process as bytes."""
-    first, end = pair
-    return np.ctypeslib.as_array((ctypes.c_uint8 * (end - first)).from_address(first))
-
-
 def _restore(ranges: Sequence[AddressInterval], content: Snapshot) -> None:
     for pair, known in zip(ranges, content, strict=True):
-        _bytes_at(pair)[:] = known
+        bytes_at(*pair)[:] = known
 
 
 def _shown(data: np.ndarray, dtype: str) -> str:

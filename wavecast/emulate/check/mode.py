@@ -17,6 +17,7 @@ from wavecast.compile.source_accesses import SourceAccess
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log, records
 from wavecast.emulate.check.alignment import AlignmentChecks
+from wavecast.emulate.check.arrivals import Arrival, ArrivalChecks, arrivals
 from wavecast.emulate.check.atomicity import ATOMIC, Atomicity, ProgramAtomicity, accesses
 from wavecast.emulate.check.beyond_wave import BeyondWaveChecks
 from wavecast.emulate.check.bounds import AccessBounds, arrays_of, source_accesses, sources
@@ -51,6 +52,7 @@ from wavecast.emulate.check.special_numbers import NumberMemory, SpecialNumbers
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.stored_formats import StoredFormats
 from wavecast.emulate.check.tensors import AddressInterval, element_at, tensors_of
+from wavecast.emulate.check.unreset import LaunchArrivals, UnresetCounters
 from wavecast.emulate.check.written_bytes import WrittenBytes
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
@@ -129,6 +131,8 @@ class CheckMode:
         self._provenance: dict[str, Provenance] = {}
         self.lane_sites = LaneSites()
         self.stored_formats = StoredFormats()
+        self.unreset = UnresetCounters()
+        self._arrivals: dict[str, list[Arrival]] = {}
         self._format_uses: dict[str, list[FormatUse]] = {}
         self._special: dict[str, SpecialNumbers] = {}
 
@@ -156,6 +160,8 @@ class CheckMode:
         )  # fmt: skip
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))
+        if self.gpus is None and (compared := arrivals(kernel.program)):
+            checks = (*checks, ArrivalChecks(compared))
         if self.numbers:
             checks = (*checks, *SpecialNumbers.of(kernel.program).observers())
         return Observers(checks)
@@ -208,6 +214,15 @@ class CheckMode:
         """Launches of several GPUs are ordered, whatever the program does."""
         found = accesses(kernel.program)
         return found if self.gpus is None else replace(found, ordered=True)
+
+    def arrivals(self, kernel: Kernel, code: CodeObject) -> list[Arrival]:
+        """The comparisons that find the last arrival; none with several GPUs, whose launches run at
+        once."""
+        known = self._arrivals.get(code.digest)
+        if known is None:
+            known = [] if self.gpus is not None else arrivals(kernel.program)
+            self._arrivals[code.digest] = known
+        return known
 
     def provenance(self, kernel: Kernel, code: CodeObject) -> Provenance:
         """The accesses whose pointers are followed as the kernel runs."""
@@ -302,6 +317,9 @@ class CheckWatch:
         self.tag_words = followed.total
         special = mode.special_numbers(kernel, launch.code)
         self.numbers = None if special is None else NumberMemory(special, kernel.program)
+        counting = mode.arrivals(kernel, launch.code)
+        reached = self.bounds.reached({one.atomic for one in counting}, ranges)
+        self.arrivals = LaunchArrivals(counting, reached, ranges)
 
     def _begin(self, gpus: GpuOrder) -> CheckedLaunch:
         """This launch among those of all GPUs."""
@@ -371,6 +389,7 @@ class CheckWatch:
             context[log.KNOWN_LAUNCHES] = self.checked.known.ctypes.data
         context[log.CANARY] = self.mode.canary
         context[log.BOUNDS] = self.bounds.rows.ctypes.data
+        self.arrivals.attach(context)
         tags = hostmemory.zeros(max(self.tag_words * WAVES, 1), np.uint32)
         context[log.TAGS], context[log.OWNERS] = tags.ctypes.data, self.owners.table.ctypes.data
         scratch = hostmemory.zeros(self.scratch_bytes + 1, np.uint8)
@@ -410,6 +429,10 @@ class CheckWatch:
         found += format_reports(kernel.program, self.tensors) + self.format_reports
         if not failed:
             self.mode.stored_formats.note(self.launch.code, self.format_uses, self.tensors)
+            where = partial(element_at, self.owners.tensors)
+            found += self.arrivals.reports(
+                self.mode.unreset, kernel.program, self.launch, self.shadows, where
+            )
         if found:
             self.mode.found(found)
 

@@ -47,6 +47,7 @@ class Kind(IntEnum):
     LOST_UPDATE = 33
     HOST_RACE = 34
     NOT_RESIDENT = 35
+    COUNTER_NOT_RESET = 36
 
     @property
     def rule(self) -> str:
@@ -77,6 +78,8 @@ EXPLANATIONS: dict[Kind, str] = {
     "for it",
     Kind.NOT_RESIDENT: "workgroups wait for others that cannot start before they end, because the "
     "GPU does not hold all at once",
+    Kind.COUNTER_NOT_RESET: "a counter tells a workgroup that it arrives last, and nobody resets "
+    "it before the next launch, in which no workgroup is the last one",
     Kind.LANE_RACE: "lanes of one instruction store different values to the same address",
     Kind.LOST_UPDATE: "lanes of a wave load the same element, change the value and store it back: "
     "of their updates one stays",

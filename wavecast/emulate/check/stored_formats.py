@@ -8,7 +8,6 @@ at the same address that are still the same, and stretches of bytes that a copy 
 
 from __future__ import annotations
 
-import ctypes
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from wavecast.compile.names import readable
 from wavecast.dtypes import Dtype
 from wavecast.emulate.check.format_uses import FormatUse
 from wavecast.emulate.check.report import Kind, Report
-from wavecast.emulate.check.tensors import LaunchTensor
+from wavecast.emulate.check.tensors import LaunchTensor, bytes_at
 from wavecast.isa.program import Program
 
 _BLOCK: Final = 16
@@ -79,7 +78,7 @@ class StoredFormats:
     ) -> None:
         """Remember what a launch that has ended stored."""
         for use, tensor in _matched(uses, tensors, stores=True):
-            content = _bytes(tensor.first, tensor.end)
+            content = bytes_at(tensor.first, tensor.end)
             if content.any():
                 copy = content.tobytes()
                 self._stored.appendleft(StoredBytes(tensor.first, copy, use, code.kernel))
@@ -90,7 +89,7 @@ class StoredFormats:
     def _origin(self, tensor: LaunchTensor, steps: Sequence[int]) -> StoredBytes | None:
         """What a tensor comes from; None if that is not known. `steps` are its strides: what is
         contiguous in a tensor is a column of its transpose."""
-        content = _bytes(tensor.first, tensor.end)
+        content = bytes_at(tensor.first, tensor.end)
         found = self._at_address(content, tensor.first)
         for step in steps:
             found = found or self._elsewhere(content, step)
@@ -139,11 +138,6 @@ def _probes(content: np.ndarray, step: int) -> Iterator[bytes]:
             block = content[starts[number] :: step][:_BLOCK]
             if np.unique(block).size >= _DIFFERENT:
                 yield block.tobytes()
-
-
-def _bytes(first: int, end: int) -> np.ndarray:
-    memory = (ctypes.c_uint8 * (end - first)).from_address(first)
-    return np.frombuffer(memoryview(memory), np.uint8)
 
 
 def _matched(

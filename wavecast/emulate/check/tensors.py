@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+
+import numpy as np
 
 from wavecast.analyze.values.pointers import Pointers
 from wavecast.compile.codeobject import Argument, Launch, Parameter
@@ -80,6 +83,11 @@ def tensors_of(
     return found
 
 
+def bytes_at(first: int, end: int) -> np.ndarray:
+    """The bytes at host addresses, as they are now (uint8[end - first])."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * (end - first)).from_address(first))
+
+
 def element_at(tensors: Sequence[LaunchTensor], address: int) -> str:
     """`input[4096]` of the tensor an address lies in, or the address."""
     owners = [tensor for tensor in tensors if tensor.first <= address < tensor.end]
@@ -147,4 +155,12 @@ def _pointee(parameter: Parameter | None) -> str:
     return lookup(name).name if is_dtype(name) else ""
 
 
-__all__ = ["CANARY", "AddressInterval", "LaunchTensor", "element_at", "outside", "tensors_of"]
+__all__ = [
+    "CANARY",
+    "AddressInterval",
+    "LaunchTensor",
+    "bytes_at",
+    "element_at",
+    "outside",
+    "tensors_of",
+]

@@ -7,14 +7,13 @@ been written. Who writes from the host marks it, and so do stores of kernels (`r
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from wavecast.emulate.check.tensors import CANARY, AddressInterval
+from wavecast.emulate.check.tensors import CANARY, AddressInterval, bytes_at
 
 _PATTERN = np.frombuffer(CANARY.to_bytes(8, "little"), np.uint8)
 DWORD: Final = 4
@@ -48,19 +47,14 @@ class FollowedBytes:
     def consistent(self) -> bool:
         """Whether the bytes that count as not written have their pattern: others were written by
         what does not mark them."""
-        values = _bytes_at(self.first, self.written.size)
+        values = bytes_at(self.first, self.end)
         pattern = np.resize(_PATTERN, values.size)
         return bool(((values == pattern) | (self.written != 0)).all())
 
 
 def fill(first: int, size: int) -> None:
     """Put the pattern into memory from a host address on."""
-    _bytes_at(first, size)[:] = np.resize(np.roll(_PATTERN, -(first % _PATTERN.size)), size)
-
-
-def _bytes_at(first: int, size: int) -> np.ndarray:
-    memory = (ctypes.c_uint8 * size).from_address(first)
-    return np.frombuffer(memoryview(memory), np.uint8)
+    bytes_at(first, first + size)[:] = np.resize(np.roll(_PATTERN, -(first % _PATTERN.size)), size)
 
 
 class WrittenBytes:
