@@ -24,6 +24,8 @@ DEFAULT_SECONDS: Final = 180.0
 DEFAULT_GIB: Final = 8.0
 CLOCK: Final = 10
 """Seconds of the clock per second of the processor: a machine may run so many compilers at once."""
+_RESERVED: Final = 8
+"""One part in so many of the available memory stays free: host threads look only now and then."""
 _MOST: Final = 1e9
 """Seconds or GiB: more than any machine has, and it fits in an integer of 64 bits."""
 
@@ -71,6 +73,28 @@ def check_memory(size: float, what: str) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryReserve:
+    """The bytes of memory that work which grows as it runs must leave; `what` needs it."""
+
+    size: int
+    what: str
+
+    @classmethod
+    def now(cls, what: str) -> MemoryReserve:
+        """A share of what is available when the work begins."""
+        return cls(available_memory() // _RESERVED, what)
+
+    def check(self) -> None:
+        """Raises UsageError where less is left."""
+        available = available_memory()
+        if available < self.size:
+            raise UsageError(
+                f"{self.what} needs more memory than this machine has: {_text(available)} "
+                "of it are left"
+            )
+
+
 def available_memory() -> int:
     """Bytes of memory that processes can still allocate; on systems that do not tell, 2^47, the
     address space of a process."""
@@ -94,6 +118,7 @@ __all__ = [
     "DEFAULT_SECONDS",
     "GIB",
     "SECONDS",
+    "MemoryReserve",
     "ProcessLimits",
     "available_memory",
     "check_memory",

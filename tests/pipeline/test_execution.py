@@ -84,5 +84,23 @@ def test_what_does_not_fit_is_refused_before_it_is_made(
     monkeypatch.setattr(limits, "available_memory", lambda: 1 << 30)
     with pytest.raises(UsageError, match=r"add with x=u8\[2000000000\] needs 1.9"):
         executed(source, Planned("u8[2000000000]"))
-    with pytest.raises(UsageError, match="a check of a kernel that may store to 200,000,000 bytes"):
-        executed(source, Planned("u8[200000000]"), check=Reports())
+
+
+def test_a_check_needs_memory_for_what_is_accessed(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "available_memory", lambda: 1 << 30)
+    reports = Reports()
+    (x,) = executed(source, Planned("u8[200000000]"), check=reports).outcomes
+    assert x.changed == 1024
+    assert list(reports) == []
+
+
+def test_a_check_that_does_not_fit_ends_in_one_line(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = iter(range(1 << 30, -1, -(1 << 27)))
+    monkeypatch.setattr(limits, "available_memory", lambda: next(left))
+    with pytest.raises(UsageError, match=r"a check of all that add accesses .* 0 GiB") as error:
+        executed(source, Planned("u8[200000000]"), 200_000, check=Reports())
+    assert "\n" not in str(error.value)

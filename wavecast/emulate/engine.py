@@ -30,6 +30,7 @@ from wavecast.emulate.resident import (
     NONE_LEFT,
     QUANTUM,
     SHARED_QUANTUM,
+    SLICE,
     LaunchGrid,
     Resident,
 )
@@ -117,6 +118,7 @@ def run(
         order.waves if order is not None else None,
         (watch.quantum if watch is not None else None)
         or (QUANTUM if member is None else SHARED_QUANTUM),
+        (watch.slice if watch is not None else None) or SLICE,
     )
     attach = watch.attach if watch is not None else None
     team, shared = Team() if team is None else team, team is not None
@@ -230,6 +232,8 @@ class _Worker:
             while not self.grid.failed[0] and self._step():
                 if self.team.stopped:
                     raise ExecutionError(f"{self.grid.name}: stopped before its end")
+                if self.crowd.watch is not None:
+                    self.crowd.watch.check_memory()
         except BaseException as error:
             self.error = error
             self.grid.failed[0] = 1

@@ -3,9 +3,12 @@ cache lines with what another uses, or both wait for each other at every access.
 
 from __future__ import annotations
 
+import mmap
 from typing import Final
 
 import numpy as np
+
+from wavecast.errors import UsageError
 
 APART: Final = 128
 """Bytes: a pair of cache lines, which processors fetch together. Source: Intel 64 and IA-32
@@ -14,6 +17,11 @@ Architectures Optimization Reference Manual, "Data Prefetch to L2" (spatial pref
 
 PAGE: Final = 4096
 """Bytes of a page: samples of launches depend on addresses within one."""
+
+_SPARSE: Final = 1 << 20
+"""Bytes from which on memory is mapped for itself."""
+_NO_RESERVE: Final = 0x4000
+"""MAP_NORESERVE of Linux on x86-64 and AArch64."""
 
 
 def zeros(count: int, dtype: type, align: int = APART) -> np.ndarray:
@@ -25,4 +33,20 @@ def zeros(count: int, dtype: type, align: int = APART) -> np.ndarray:
     return raw[start : start + size].view(dtype)
 
 
-__all__ = ["APART", "PAGE", "zeros"]
+def sparse_zeros(count: int, dtype: type) -> np.ndarray:
+    """`count` zeros of which few are touched: only the pages of these take memory, and the others
+    do not count against what the machine has. Raises UsageError where the address space ends."""
+    size = count * np.dtype(dtype).itemsize
+    if size < _SPARSE:
+        return np.zeros(count, dtype)
+    try:
+        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+    except OSError as error:
+        raise UsageError(
+            f"{size / 2**30:,.3g} GiB of addresses cannot be reserved: {error}"
+        ) from error
+    pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, dtype)
+
+
+__all__ = ["APART", "PAGE", "sparse_zeros", "zeros"]

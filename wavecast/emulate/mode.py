@@ -22,17 +22,23 @@ class LaunchWatch(Protocol):
 
     `workgroups` are the numbers (int64, x fastest) of the only workgroups to run, None for all.
     `quantum` is the number of instructions after which another workgroup may run, None for the
-    usual number: a mode whose code is slow where waves poll gives a smaller one. `residents` is the
-    most workgroups that may be under way at once, None for any number.
+    usual number: a mode whose code is slow where waves poll gives a smaller one. `slice` is the
+    number that a wave executes at once. `residents` is the most workgroups that may be under way at
+    once, None for any number.
     """
 
     workgroups: np.ndarray | None = None
     quantum: int | None = None
+    slice: int | None = None
     residents: int | None = None
 
     def crowded(self, instruction: int) -> None:
         """`residents` workgroups are under way and all of them wait, one at an instruction, and
         others have not started. The launch continues without the limit."""
+
+    def check_memory(self) -> None:
+        """A host thread is between two slices. Raises UsageError where what the mode records does
+        not fit into memory, which ends the launch."""
 
     def attach(self, context: np.ndarray) -> None:
         """Fill the words of a host thread's context (uint64) that the mode's code reads."""
@@ -94,6 +100,7 @@ class Watches(LaunchWatch):
         assert len(chosen) <= 1
         self.workgroups = chosen[0] if chosen else None
         self.quantum = min((w.quantum for w in watches if w.quantum is not None), default=None)
+        self.slice = min((w.slice for w in watches if w.slice is not None), default=None)
         limits = [watch.residents for watch in watches if watch.residents is not None]
         self.residents = min(limits, default=None)
 
@@ -101,6 +108,10 @@ class Watches(LaunchWatch):
         for watch in self.watches:
             if watch.residents is not None:
                 watch.crowded(instruction)
+
+    def check_memory(self) -> None:
+        for watch in self.watches:
+            watch.check_memory()
 
     def attach(self, context: np.ndarray) -> None:
         for watch in self.watches:

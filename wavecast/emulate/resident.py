@@ -67,7 +67,8 @@ class LaunchGrid:
     """What the workgroups of a launch share. `budget`: instructions each wave may execute, after
     which it ends if `cut`; `chosen`: the numbers of the only workgroups to run, in order; `waves`:
     the order in which the waves of a workgroup run (int64), None for that of their numbers;
-    `quantum`: instructions after which the native loop returns."""
+    `quantum`: instructions after which the native loop returns; `slice`: those that a wave executes
+    at once."""
 
     native: NativeKernel
     launch: Launch
@@ -80,6 +81,7 @@ class LaunchGrid:
     cut: bool = False
     waves: np.ndarray | None = None
     quantum: int = QUANTUM
+    slice: int = SLICE
 
     @property
     def name(self) -> str:
@@ -169,7 +171,7 @@ class Resident:
                 self.context.ctypes.data, self.flags.ctypes.data, *setup.id_words,
                 setup.packed, 0, 0, 0, self.scratch.ctypes.data, grid.scratch_bytes, grid.budget,
                 grid.failed.ctypes.data, 0 if grid.chosen is None else grid.chosen.ctypes.data,
-                self.used.ctypes.data, SLICE, 0, grid.quantum, grid.cut,
+                self.used.ctypes.data, grid.slice, 0, grid.quantum, grid.cut,
                 0 if grid.waves is None else grid.waves.ctypes.data,
             ],
             dtype=np.int64,
@@ -215,7 +217,8 @@ class Resident:
             if len(self._seen) >= _STATES:
                 del self._seen[next(iter(self._seen))]
             self._seen[seen] = -1
-        self.job[_SLICE] = min(SLICE, 4 * int(self.job[_SLICE])) if moved else SHORT_SLICE
+        longer = min(self.grid.slice, 4 * int(self.job[_SLICE]))
+        self.job[_SLICE] = longer if moved else min(self.grid.slice, SHORT_SLICE)
         longer = min(self.grid.quantum, 2 * self._quantum)
         self._quantum = longer if moved else min(self.grid.quantum, _SHORT_QUANTUM)
         return moved

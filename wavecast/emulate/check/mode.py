@@ -62,7 +62,6 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import OpcodeFlag, Space
 from wavecast.isa.program import Kernel, Program
 from wavecast.isa.scopes import is_system
-from wavecast.wording import count
 
 _LONGEST = 1 << 16
 """Instructions a record's field can name."""
@@ -253,6 +252,9 @@ class CheckMode:
 ORDERED_QUANTUM: Final = 1 << 12
 """Instructions after which another workgroup may run, in launches that synchronise workgroups:
 every poll of a loop with a barrier is an event of the clocks, of about 0.2 ms."""
+_GUARDED_SLICE: Final = 1 << 8
+"""Instructions that a wave executes at once where records may not fit into memory: a store of 64
+lanes touches up to half a MiB of them, and host threads look at what is left between slices."""
 
 
 class CheckWatch:
@@ -268,6 +270,7 @@ class CheckWatch:
         self.mode, self.native, self.launch, self.ranges = mode, native, launch, ranges
         self.workgroups: np.ndarray | None = None
         self.quantum: int | None = None
+        self.slice: int | None = None
         self.known = mode.sources(native.kernel, launch.code)
         self.tensors = tensors_of(launch, native.descriptor, ranges)
         followed = mode.provenance(native.kernel, launch.code)
@@ -299,6 +302,7 @@ class CheckWatch:
         else:
             atomics = self.bounds.reached(self.accesses.atomic, ranges)
             self.shadows = _shadows(ranges, stored, observed, atomics)
+        self.reserve = _reserve(kernel, self.shadows)
         self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
         for row, arrays in zip(self.table, self.shadows, strict=True):
             row[: len(arrays)] = [array.ctypes.data if array.size else 0 for array in arrays]
@@ -310,6 +314,8 @@ class CheckWatch:
         self.clocks = self._clocks(kernel.program.target, waves, list(tracked.values()))
         if tracked:
             self.quantum = ORDERED_QUANTUM
+        if self.reserve is not None:
+            self.quantum = self.slice = _GUARDED_SLICE
         self.residency = residency(launch, native.descriptor, mode.device)
         self.residents = self.residency.workgroups if self.residency is not None else None
         self._crowded: list[Report] = []
@@ -368,6 +374,10 @@ class CheckWatch:
         assert self.residency is not None
         kernel = self.native.kernel
         self._crowded.append(crowded(kernel, self.launch, self.residency, instruction))
+
+    def check_memory(self) -> None:
+        if self.reserve is not None:
+            self.reserve.check()
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
@@ -521,12 +531,8 @@ def _shadows(
     """The arrays of records of each range, once per range; none for the first, which holds the
     arguments, and for those whose number is not in `written`. Releases are kept of those in
     `observed`, and records next to atomic ones of those in `atomics`. Pages nobody touches take
-    no memory. Raises UsageError where all together do not fit into memory."""
+    no memory."""
     known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
-    size = sum(end - first for first, end in {ranges[number] for number in written if number})
-    limits.check_memory(
-        records.RECORDED * size, f"a check of a kernel that may store to {count(size, 'byte')}"
-    )
     none = np.zeros(0, np.uint64)
     nothing = (none,) * (records.ASIDE + 1)
     found = [nothing]
@@ -539,13 +545,23 @@ def _shadows(
             kept = dwords if number in observed else 0
             aside = 2 * records.ASIDE_RECORDS * dwords if number in atomics else 0
             known[first, end] = (
-                *(np.zeros(dwords, np.uint64) for _ in range(records.RELEASES)),
-                np.zeros(kept, np.uint32),
+                *(hostmemory.sparse_zeros(dwords, np.uint64) for _ in range(records.RELEASES)),
+                hostmemory.sparse_zeros(kept, np.uint32),
                 none,
-                np.zeros(aside, np.uint64),
+                hostmemory.sparse_zeros(aside, np.uint64),
             )
         found.append(known[first, end])
     return found
+
+
+def _reserve(
+    kernel: Kernel, shadows: Sequence[tuple[np.ndarray, ...]]
+) -> limits.MemoryReserve | None:
+    """What records must leave of the memory; None where they fit if every page is touched."""
+    sizes = {array.ctypes.data: array.nbytes for arrays in shadows for array in arrays}
+    if sum(sizes.values()) <= limits.available_memory():
+        return None
+    return limits.MemoryReserve.now(f"a check of all that {kernel.name} accesses")
 
 
 __all__ = ["CheckMode", "CheckWatch"]

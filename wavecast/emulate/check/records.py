@@ -36,8 +36,6 @@ TABLE_WORDS = 8
 """64-bit words of a range in the table of shadows: the arrays below, by index."""
 WRITES, WRITE_NUMBERS, READS, READ_NUMBERS, RELEASES = range(5)
 """Arrays of one word per dword: 64 bits, in `RELEASES` 32 (`clocks.py`). 0 for none."""
-RECORDED = 8 * RELEASES // 4
-"""Bytes of records per byte of memory, without releases, where every dword is touched."""
 PEERS = RELEASES + 1
 """A pointer to pointers: `READS` and `READ_NUMBERS` of each other GPU."""
 ASIDE = PEERS + 1
@@ -101,7 +99,6 @@ __all__ = [
     "PLAIN_WRITE",
     "READS",
     "READ_NUMBERS",
-    "RECORDED",
     "RELEASES",
     "STREAM",
     "TABLE_WORDS",
