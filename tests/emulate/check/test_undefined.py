@@ -43,6 +43,33 @@ def test_a_value_from_an_inactive_lane(kernels):
     assert only(reports, Kind.INACTIVE_LANE, "__shfl").lanes == tuple(range(16))
 
 
+REDUCTIONS = ["ported_reduction", "ported_block_reduction", "ported_quarter", "ported_maximum"]
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_values_of_inactive_lanes_that_nobody_uses(kernels, name):
+    dtype = np.int32 if name == "ported_maximum" else np.float32
+    assert found(kernels[name], 1, 64, zeros(dtype=dtype), zeros()) == ()
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("all_lanes_stored", "out[threadIdx.x] = v"),
+        ("as_an_address", "out[other & 63]"),
+        ("as_a_condition", "if (other > 3)"),
+    ],
+)
+def test_values_of_inactive_lanes_are_reported_with_their_use(kernels, name, use):
+    dtype = np.float32 if name == "all_lanes_stored" else np.int32
+    reports = found(kernels[name], 1, 64, zeros(), np.full(64, 5, dtype))
+    report = only(reports, Kind.INACTIVE_LANE, "// inactive")
+    assert report.other_location is not None
+    assert use in SOURCE.read_text().splitlines()[report.other_location.line - 1]
+
+
 @pytest.mark.hip
 def test_lanes_that_never_were_active_may_be_read(kernels):
     assert found(kernels["shuffle"], 1, 16, zeros(), zeros(), 16) == ()

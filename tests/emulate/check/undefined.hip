@@ -64,3 +64,75 @@ extern "C" __global__ void private_bytes(int* out, const int* index, int count) 
     int value = own[index[threadIdx.x % 16]];
     out[threadIdx.x] = value;
 }
+
+// Sums of 32 lanes in a branch: lanes from 16 on read lanes that are not active on waves of 64.
+__device__ float sum_of_32(float v) {
+    for (int offset = 16; offset; offset >>= 1) v += __shfl_down(v, offset);
+    return v;
+}
+
+extern "C" __global__ void ported_reduction(float* out, const float* in) {
+    float v = in[threadIdx.x];
+    if (threadIdx.x < 32) {
+        v = sum_of_32(v);
+        if (threadIdx.x == 0) out[0] = v;
+    }
+}
+
+extern "C" __global__ void ported_block_reduction(float* out, const float* in) {
+    __shared__ float sums[32];
+    float v = in[threadIdx.x];
+    for (int offset = warpSize / 2; offset; offset >>= 1) v += __shfl_down(v, offset);
+    if (threadIdx.x < 32) sums[threadIdx.x] = 0;
+    __syncthreads();
+    if (threadIdx.x % warpSize == 0) sums[threadIdx.x / warpSize] = v;
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    v = sum_of_32(sums[threadIdx.x]);
+    if (threadIdx.x == 0) out[0] = v;
+}
+
+extern "C" __global__ void ported_quarter(float* out, const float* in) {
+    float v = in[threadIdx.x];
+    if (threadIdx.x < 8) {
+        for (int offset = 4; offset; offset >>= 1) v += __shfl_down(v, offset);
+        if (threadIdx.x == 0) out[0] = v;
+    }
+}
+
+extern "C" __global__ void ported_maximum(int* out, const float* in) {
+    float v = in[threadIdx.x];
+    int index = threadIdx.x;
+    if (threadIdx.x < 16) {
+        for (int offset = 8; offset; offset >>= 1) {
+            float other = __shfl_down(v, offset);
+            int there = __shfl_down(index, offset);
+            if (other > v) { v = other; index = there; }
+        }
+        if (threadIdx.x == 0) out[0] = index;
+    }
+}
+
+extern "C" __global__ void all_lanes_stored(float* out, const float* in) {
+    float v = in[threadIdx.x];
+    if (threadIdx.x < 16) {
+        for (int offset = 8; offset; offset >>= 1) v += __shfl_down(v, offset);  // inactive
+        out[threadIdx.x] = v;
+    }
+}
+
+extern "C" __global__ void as_an_address(float* out, const int* in) {
+    int v = in[threadIdx.x];
+    if (threadIdx.x < 8) {
+        int other = __shfl(v, threadIdx.x + 8);  // inactive
+        out[other & 63] = 1;
+    }
+}
+
+extern "C" __global__ void as_a_condition(float* out, const int* in) {
+    int v = in[threadIdx.x];
+    if (threadIdx.x < 8) {
+        int other = __shfl(v, threadIdx.x + 8);  // inactive
+        if (other > 3) out[threadIdx.x] = 1;
+    }
+}

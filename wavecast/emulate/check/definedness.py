@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from wavecast.emulate.check.flows import (
+    INACTIVE_CELL,
     VECTORS,
     Flow,
     FlowForm,
@@ -46,13 +47,15 @@ _PASSES = 24
 _SILENT = frozenset({Role.WAIT, Role.HINT, Role.NOP, Role.CACHE, Role.PREFETCH, Role.BARRIER})
 
 
-def analyse(kernel: Kernel) -> Definedness:
-    """Both data flows. Raises Unsupported for a MODE that is not executed."""
-    return relevance(kernel.program, _Forward(kernel).run())
+def analyse(kernel: Kernel, *, inactive: bool = False) -> Definedness:
+    """Both data flows; with `inactive` from what exchanges read in lanes that are not active, as if
+    all else were written. Raises Unsupported for a MODE that is not executed."""
+    return relevance(kernel.program, _Forward(kernel, inactive=inactive).run())
 
 
 class _Forward:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, *, inactive: bool) -> None:
+        self.inactive = inactive
         self.kernel, self.program = kernel, kernel.program
         self.machine = machine_of(kernel.program.target, kernel.descriptor)
         self.lanes = kernel.descriptor.wave_size
@@ -61,11 +64,16 @@ class _Forward:
         self._flows: dict[object, list[Flow]] = {}
         self._uses: dict[int, tuple[Use, ...]] = {}
 
-    def run(self) -> list[DefinednessStep]:
+    def _first(self) -> Known:
+        """What is known when a wave starts."""
+        if self.inactive:
+            return Known(self.lanes, EVERY, EVERY, {INACTIVE_CELL: NONE}, {}, -1)
         vectors, scalar_set = initially_defined(self.descriptor, self.program.target)
-        first = Known(
-            self.lanes, EVERY, NONE, dict.fromkeys(halves(vectors), EVERY), {}, scalar_set
-        )
+        defined = dict.fromkeys(halves(vectors), EVERY)
+        return Known(self.lanes, EVERY, NONE, defined, {}, scalar_set)
+
+    def run(self) -> list[DefinednessStep]:
+        first = self._first()
         entering: dict[int, Known] = {0: first}
         leaving: dict[tuple[int, int], Known] = {}
         for number in range(2 * _PASSES):
@@ -126,8 +134,9 @@ class _Forward:
             self._define(found, state, decoded.writes & ~VECTORS & ~EXEC)
         elif decoded.memory is not None or opcode.form == "SMEM" or opcode.role is Role.MESSAGE:
             if decoded.writes & VECTORS:
-                scratch = may_load_scratch(self.kernel, decoded)
-                flows = memory_flows(decoded, _letters(decoded), scratch=scratch)
+                scratch = not self.inactive and may_load_scratch(self.kernel, decoded)
+                some = self.inactive and state.execute != EVERY
+                flows = memory_flows(decoded, _letters(decoded), scratch=scratch, inactive=some)
                 self._apply(found, state, flows)
             self._define(found, state, decoded.writes & ~VECTORS & ~EXEC)
         elif opcode.is_vector:

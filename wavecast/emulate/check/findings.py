@@ -46,8 +46,8 @@ _SENTENCES = {
     "reach the barrier, and mask the work instead",
     Kind.INTEGER_DIVISION_BY_ZERO: "belongs to a division of integers, and the divisor is 0 in "
     "these lanes",
-    Kind.INACTIVE_LANE: "reads registers of lanes that are not active here; exchange values "
-    "outside the branch",
+    Kind.INACTIVE_LANE: "reads registers of lanes that are not active here, and uses what it "
+    "gets; exchange values outside the branch",
 }
 
 

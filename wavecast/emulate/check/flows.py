@@ -27,6 +27,8 @@ VECTORS: Final = VGPRS | AGPRS
 SCRATCH_CELL: Final = 2 * REGISTERS
 SCRATCH_CELLS: Final = MOST_LOADED // 2
 """The halves of the dwords that a load from scratch brings, as cells."""
+INACTIVE_CELL: Final = SCRATCH_CELL + SCRATCH_CELLS
+"""The lanes to which an exchange brings registers of lanes that are not active, as a cell."""
 _HALF = 0xFFFF
 _WRITTEN = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 
@@ -97,10 +99,14 @@ def matrix_flows(decoded: Decoded) -> list[Flow]:
     ]
 
 
-def memory_flows(decoded: Decoded, letters: str, *, scratch: bool) -> list[Flow]:
+def memory_flows(
+    decoded: Decoded, letters: str, *, scratch: bool, inactive: bool = False
+) -> list[Flow]:
     """Loads give defined values, but those of `scratch` what was stored there, and lane exchanges
-    those of other lanes. `letters` say which half of its register sub-dword data goes to
-    (`lower.sites.shape_letters`)."""
+    those of other lanes, with `inactive` also of lanes that are not active.
+
+    `letters` say which half of its register sub-dword data goes to (`lower.sites.shape_letters`).
+    """
     memory = decoded.memory
     assert memory is not None
     written = [
@@ -110,7 +116,7 @@ def memory_flows(decoded: Decoded, letters: str, *, scratch: bool) -> list[Flow]
         and operand.bits & decoded.writes
     ]  # fmt: skip
     if memory.kind is MemoryKind.PERMUTE:
-        return _exchange(decoded)
+        return _exchange(decoded, inactive=inactive)
     found = []
     for bits in written:
         for number, cell in enumerate(halves(bits)):
@@ -123,7 +129,12 @@ def memory_flows(decoded: Decoded, letters: str, *, scratch: bool) -> list[Flow]
     return found
 
 
-def _exchange(decoded: Decoded) -> list[Flow]:
+def fetches(decoded: Decoded) -> bool:
+    """Whether every lane reads the register of a lane that it names, if that is active."""
+    return decoded.memory is not None and decoded.opcode.memory_form.exchange == "bpermute"
+
+
+def _exchange(decoded: Decoded, *, inactive: bool) -> list[Flow]:
     kind = decoded.opcode.memory_form.exchange
     if kind == "swizzle":
         address, reach = 0, Reach.PERMUTED
@@ -134,6 +145,8 @@ def _exchange(decoded: Decoded) -> list[Flow]:
     found = []
     by = Reach.OWN if kind.startswith("bpermute") else Reach.ACTIVE
     lanes = tuple(UndefinedSource(cell, by) for cell in halves(address))
+    if inactive and fetches(decoded):
+        lanes += (UndefinedSource(INACTIVE_CELL, Reach.OWN),)
     for target, cell in zip(halves(decoded.operands[0].bits), halves(data), strict=True):
         found.append(Flow(target, FlowForm.LANES, (UndefinedSource(cell, reach), *lanes)))
     return found
@@ -362,11 +375,13 @@ def _permuted(value: Any) -> Any:
 
 
 __all__ = [
+    "INACTIVE_CELL",
     "SCRATCH_CELL",
     "SCRATCH_CELLS",
     "VECTORS",
     "Flow",
     "FlowForm",
+    "fetches",
     "first_cell",
     "halves",
     "matrix_flows",

@@ -1,31 +1,56 @@
-"""Lanes that read registers of lanes which are not active, through ds_bpermute.
+"""Values from lanes that are not active, fetched by ds_bpermute, where they are used.
 
-`__shfl` and its like become this instruction. Lanes beyond the workgroup's last work-item never
-were active: reductions read their zeros, which is not reported.
+`__shfl` and its like become this instruction. What a lane reads of a lane that is not active is
+undefined, and followed as registers that nothing has written are (`registers.py`): reductions of
+half a wave read such lanes and use the results of others. Lanes beyond the workgroup's last
+work-item never were active: reductions read their zeros, which is not reported.
+
+Memory of a host thread: per wave the cells, then the exchange that has last read inactive lanes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from llvmlite import ir
 
 from wavecast.emulate.check import log
+from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import fetched_bits
+from wavecast.emulate.check.flows import INACTIVE_CELL, fetches
+from wavecast.emulate.check.log import KINDS, log_function
+from wavecast.emulate.check.registers import RegisterChecks
+from wavecast.emulate.check.relevance import Definedness
 from wavecast.emulate.check.report import Kind
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.values import I32, element, load
+from wavecast.emulate.lower.values import I32, I64, element, load
 from wavecast.isa.instruction import Instruction
+from wavecast.isa.program import Program
+
+_LAST_READ: Final = INACTIVE_CELL + 1
 
 
-class ExchangeChecks(Observer):
-    """Compares the lanes that are read with those that are active."""
+def exchanges(program: Program) -> bool:
+    """Whether lanes of a program fetch registers of others."""
+    return any(fetches(instruction.decoded) for instruction in program.instructions)
 
-    def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
+
+class ExchangeChecks(RegisterChecks):
+    """Emits the masks of lanes whose values come from inactive ones, and the looks at them."""
+
+    masks = log.INACTIVE
+
+    def analyse(self) -> Definedness:
+        return analyse(self.kernel, inactive=True)
+
+    def undefined(self, cell: int) -> bool:
+        del cell
+        return False
+
+    def read(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         decoded = instruction.decoded
-        if decoded.memory is None or decoded.opcode.memory_form.exchange != "bpermute":
+        if not fetches(decoded):
             return
         builder, lanes = emitter.builder, emitter.layout.lanes
         active = emitter.exec_mask()
@@ -34,10 +59,25 @@ class ExchangeChecks(Observer):
         inactive = builder.and_(started, builder.not_(active))
         some = builder.icmp_unsigned("!=", inactive, kind(0))
         emitter.pending.settle()
+        self._set(emitter, INACTIVE_CELL, kind(0))
         with builder.if_then(some, likely=False):
-            read = builder.and_(fetched_bits(emitter, decoded, inactive), active)
-            with builder.if_then(builder.icmp_unsigned("!=", read, kind(0)), likely=False):
-                log.emit(emitter, Kind.INACTIVE_LANE, instruction.index, lanes=read)
+            fetched = builder.and_(fetched_bits(emitter, decoded, inactive), active)
+            self._set(emitter, INACTIVE_CELL, fetched)
+            with builder.if_then(builder.icmp_unsigned("!=", fetched, kind(0)), likely=False):
+                slot = self._slot(emitter, _LAST_READ)
+                builder.store(I64(instruction.index), slot, align=8)
+
+    def log(
+        self, emitter: WaveEmitter, instruction: Instruction, lanes: Any, position: Any
+    ) -> None:
+        """Report the exchange, with the use as the other instruction."""
+        del position
+        builder = emitter.builder
+        exchange = load(builder, self._slot(emitter, _LAST_READ), I64, 8)
+        site = builder.add(builder.mul(exchange, I64(KINDS)), I64(int(Kind.INACTIVE_LANE)))
+        wide = lanes if lanes.type == I64 else builder.zext(lanes, I64)
+        values = [site, wide, I64(0), I64(instruction.index + 1), I64(0)]
+        builder.call(log_function(emitter.module), [emitter.context, *values])
 
 
-__all__ = ["ExchangeChecks"]
+__all__ = ["ExchangeChecks", "exchanges"]

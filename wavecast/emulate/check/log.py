@@ -40,6 +40,7 @@ ORDER_EVENT: Final = state.MODE + 17  # functions of launch_clocks.py
 ORDER_QUERY: Final = state.MODE + 18
 UPDATES: Final = state.MODE + 19  # addresses of loads that updates are made of: lost_updates.py
 EQUALITIES: Final = state.MODE + 20  # values equal to what atomics returned: see arrivals.py
+INACTIVE: Final = state.MODE + 21  # masks of lanes that read inactive ones: see inactive.py
 EXITS: Final = state.MODE + 22  # waves that ended, and the last barrier: see exits.py
 BOUNDS: Final = state.MODE + 23  # the memory every instruction may touch: see bounds.py
 TAGS: Final = state.MODE + 24  # owners of addresses, by wave: see pointer_tags.py

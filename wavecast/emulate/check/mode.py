@@ -29,7 +29,7 @@ from wavecast.emulate.check.findings import LaunchFindings, Sources
 from wavecast.emulate.check.format_uses import FormatUse, format_uses
 from wavecast.emulate.check.formats import format_reports
 from wavecast.emulate.check.gpu_order import CheckedLaunch, GpuOrder
-from wavecast.emulate.check.inactive import ExchangeChecks
+from wavecast.emulate.check.inactive import ExchangeChecks, exchanges
 from wavecast.emulate.check.intermediate import intermediate_reports, narrowed_divisions
 from wavecast.emulate.check.lacks import MIXED, VOLATILE, Lack, RaceSide, Unordered, explanation
 from wavecast.emulate.check.lane_halves import LaneSites, UpperLaneChecks
@@ -153,10 +153,12 @@ class CheckMode:
         followed = provenance(kernel)
         checks: tuple[Observer, ...] = (
             counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
-            ExitChecks(), DivisionChecks(kernel.program), ExchangeChecks(),
+            ExitChecks(), DivisionChecks(kernel.program),
             BeyondWaveChecks(kernel.program), AlignmentChecks(), ScratchChecks(kernel),
             UpperLaneChecks(kernel), LostUpdates(kernel.program),
         )  # fmt: skip
+        if exchanges(kernel.program):
+            checks = (*checks, ExchangeChecks(kernel))
         if followed.accesses:
             checks = (*checks, PointerTags(kernel, followed))
         if self.gpus is None and (compared := arrivals(kernel.program)):

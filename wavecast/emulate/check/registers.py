@@ -21,8 +21,8 @@ from wavecast.emulate.check import log, scratch_shadow
 from wavecast.emulate.check.definedness import analyse
 from wavecast.emulate.check.exchange import moved_bits, permuted_bits, written_lanes
 from wavecast.emulate.check.flows import (
+    INACTIVE_CELL,
     SCRATCH_CELL,
-    SCRATCH_CELLS,
     Flow,
     FlowForm,
     halves,
@@ -49,7 +49,7 @@ from wavecast.isa.opcode import OperandAccess, OperandKind
 from wavecast.isa.program import Kernel
 from wavecast.isa.registers import AGPRS, EXEC, SPECIAL_REGISTERS, VGPRS
 
-WORDS_PER_WAVE: Final = SCRATCH_CELL + SCRATCH_CELLS
+WORDS_PER_WAVE: Final = INACTIVE_CELL + 2
 _VECTOR_CELLS = 2 * (VGPRS | AGPRS).bit_length()
 
 
@@ -57,21 +57,31 @@ class Undefined:
     """The masks of one host thread's waves."""
 
     def __init__(self, waves: int) -> None:
-        self.words = hostmemory.zeros(waves * WORDS_PER_WAVE, np.uint64)
+        self.words = [hostmemory.zeros(waves * WORDS_PER_WAVE, np.uint64) for _ in range(2)]
 
     def attach(self, context: np.ndarray) -> None:
-        context[log.REGISTERS] = self.words.ctypes.data
+        context[log.REGISTERS], context[log.INACTIVE] = (one.ctypes.data for one in self.words)
 
 
 class RegisterChecks(Observer):
-    """Emits the masks of one kernel and the looks at them."""
+    """Emits the masks of one kernel and the looks at them. The context word `masks` has where they
+    are."""
+
+    masks = log.REGISTERS
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.found: Definedness = analyse(kernel)
+        self.found: Definedness = self.analyse()
         vectors, others = initially_defined(kernel.descriptor, kernel.program.target)
-        self.defined = {*halves(vectors), *scalars(others)}
-        """Cells that hold something when a wave starts."""
+        self._defined = {*halves(vectors), *scalars(others)}
+
+    def analyse(self) -> Definedness:
+        """What is followed."""
+        return analyse(self.kernel)
+
+    def undefined(self, cell: int) -> bool:
+        """Whether a cell holds nothing when a wave starts."""
+        return cell not in self._defined
 
     # the frame
 
@@ -82,11 +92,11 @@ class RegisterChecks(Observer):
 
         word = partial(context_word, builder, emitter.context)
         wave = builder.mul(word(state.WAVE, I64), I64(WORDS_PER_WAVE))
-        self.base = element(builder, word(log.REGISTERS, PTR), wave, I64)
+        self.base = element(builder, word(self.masks, PTR), wave, I64)
         entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             for cell in bits_of(self.found.entry):
-                undefined = 0 if cell in self.defined else -1
+                undefined = -1 if self.undefined(cell) else 0
                 builder.store(I64(undefined), self._slot(emitter, cell), align=8)
 
     def _slot(self, emitter: WaveEmitter, cell: int) -> Any:
@@ -109,14 +119,19 @@ class RegisterChecks(Observer):
             self._use(emitter, instruction, use)
         live = self.found.after[instruction.index]
         read = any(live >> flow.target & 1 for flow in step.flows)
-        if read and may_load_scratch(self.kernel, instruction.decoded):
-            scratch_shadow.read(emitter, instruction, self._slot(emitter, SCRATCH_CELL))
+        if read:
+            self.read(emitter, instruction)
         changes = self._flow_changes(emitter, instruction, step, live)
         if step.scalars and (step.to_exec or live & step.written):
             changes += self._scalar_changes(emitter, instruction, step)
         changes += self._definitions(emitter, step, live)
         for cell, value in changes:
             self._set(emitter, cell, value)
+
+    def read(self, emitter: WaveEmitter, instruction: Instruction) -> None:
+        """Ahead of an instruction whose results matter: fill the cells of other memory."""
+        if may_load_scratch(self.kernel, instruction.decoded):
+            scratch_shadow.read(emitter, instruction, self._slot(emitter, SCRATCH_CELL))
 
     def _definitions(
         self, emitter: WaveEmitter, step: DefinednessStep, live: int
@@ -413,14 +428,18 @@ class RegisterChecks(Observer):
                     mask = builder.and_(mask, lanes)
                 some = builder.icmp_unsigned("!=", mask, ir.IntType(mask.type.width)(0))
                 position = builder.select(some, I64(source.cell >> 1), position)
-            log.emit(
-                emitter, Kind.UNINITIALISED_REGISTER, instruction.index, lanes=lanes,
-                detail=position,
-            )  # fmt: skip
+            self.log(emitter, instruction, lanes, position)
             for source in sources:
                 self._set(emitter, source.cell, self._kind(emitter, source.cell)(0))
                 if source.reach is Reach.MASK and emitter.layout.lanes == 64:
                     self._set(emitter, source.cell + 2, I32(0))
+
+    def log(
+        self, emitter: WaveEmitter, instruction: Instruction, lanes: Any, position: Any
+    ) -> None:
+        """Report lanes, and the register at a bit position."""
+        kind = Kind.UNINITIALISED_REGISTER
+        log.emit(emitter, kind, instruction.index, lanes=lanes, detail=position)
 
 
 __all__ = ["WORDS_PER_WAVE", "RegisterChecks", "Undefined"]
