@@ -40,6 +40,8 @@ has been written (`written_bytes.py`; 0: that is not followed)."""
 SOURCE: Final = 4
 WRITTEN: Final = 5
 """The last two of these words."""
+_NARROW: Final = 2
+"""Bytes of the values that cannot be told from the pattern."""
 _NOWHERE = (1, 0)
 _HALF_FLOATS = frozenset({"float16", "bfloat16"})
 
@@ -147,8 +149,11 @@ class AccessBounds:
 
     def follow(self, kernel: Kernel, memory: FollowedBytes) -> bool:
         """Let accesses of some memory mark or read which bytes have been written. False where
-        a store may reach it that does not mark them."""
+        a store may reach it that does not mark them, or something else has written to it. Of
+        memory that is not typed only single elements are read: loads of at most two bytes, and
+        scalar ones."""
         reaching: list[int] = []
+        loads = False
         for instruction in kernel.program.instructions:
             if instruction.memory is None or instruction.memory.space not in _GLOBAL:
                 continue
@@ -157,13 +162,18 @@ class AccessBounds:
                 ((first, end),) = intervals
                 last = memory.last_dword if _rounded(instruction.memory) else memory.end
                 if memory.first <= first and end <= last:
-                    reaching.append(instruction.index)
+                    storing = instruction.memory.kind in _STORING
+                    if memory.typed or storing or _is_element(instruction.memory):
+                        reaching.append(instruction.index)
+                        loads |= not storing
                     continue
             touched = intervals is None or any(
                 first < memory.end and memory.first < end for first, end in intervals
             )
             if touched and instruction.memory.kind in _STORING:
                 return False
+        if loads and not memory.typed and not memory.consistent():
+            return False
         self.rows[reaching, WRITTEN] = memory.delta & _ONES
         return True
 
@@ -191,6 +201,11 @@ class AccessBounds:
                 if any(first < stop and start < end for start, stop in intervals)
             }
         return found
+
+
+def _is_element(memory: MemoryEffect) -> bool:
+    """Whether a load reads no padding of a structure, or all of a dword must be unwritten."""
+    return memory.bytes <= _NARROW or memory.space is Space.SCALAR
 
 
 def _rounded(memory: MemoryEffect) -> bool:

@@ -7,7 +7,7 @@ been written. Who writes from the host marks it, and so do stores of kernels (`r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from wavecast.emulate.check.tensors import CANARY, AddressInterval, bytes_at
 _PATTERN = np.frombuffer(CANARY.to_bytes(8, "little"), np.uint8)
 DWORD: Final = 4
 """Bytes that scalar loads and atomics of fewer bits access at once."""
+_LARGEST: Final = 1 << 26
+"""Bytes of memory of any types that is followed: it is compared at launches that load from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,9 @@ class FollowedBytes:
     first: int
     written: np.ndarray = field(repr=False)
     alive: Callable[[], bool]
+    typed: bool = True
+    """Whether its elements are narrow. Other memory may have any: structures with padding, which
+    loads of several bytes read too."""
 
     @property
     def end(self) -> int:
@@ -80,6 +85,20 @@ class WrittenBytes:
         self._known[first] = FollowedBytes(first, written, alive)
         return written
 
+    def follow(self, first: int, size: int) -> None:
+        """Follow memory of any types that has the pattern, until it is forgotten."""
+        if size <= _LARGEST:
+            written = np.zeros(-(-size // DWORD) * DWORD, np.uint8)[:size]
+            self._known[first] = FollowedBytes(first, written, lambda: True, typed=False)
+
+    def mark(self, parts: Sequence[AddressInterval]) -> None:
+        """Parts of one memory have been written."""
+        start = parts[0][0] if parts else 0
+        memory = next((m for m in self._known.values() if m.first <= start < m.end), None)
+        if memory is not None:
+            for first, end in parts:
+                memory.written[first - memory.first : end - memory.first] = 1
+
     def at(self, first: int) -> FollowedBytes | None:
         """The memory that starts at an address."""
         found = self._known.get(first)
@@ -93,7 +112,8 @@ class WrittenBytes:
         self._known.pop(first, None)
 
     def within(self, ranges: Iterable[AddressInterval]) -> Iterator[FollowedBytes]:
-        """The memory of a launch that has bytes which nobody has written."""
+        """The memory of a launch that has bytes which nobody has written. Where that is not `typed`
+        it may have none, or have been written by what does not mark it."""
         spans = list(ranges)
         for start in list(self._known):
             found = self.at(start)
@@ -101,7 +121,7 @@ class WrittenBytes:
                 continue
             if not any(first <= start and found.end <= end for first, end in spans):
                 continue
-            if found.written.all() or not found.consistent():
+            if found.typed and (found.written.all() or not found.consistent()):
                 self.forget(start)
             else:
                 yield found

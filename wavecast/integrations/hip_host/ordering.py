@@ -19,6 +19,7 @@ from wavecast.emulate.check.report import Report
 from wavecast.emulate.check.tensors import AddressInterval
 from wavecast.emulate.check.work_memory import WorkMemory
 from wavecast.emulate.check.work_order import FREE, WorkOrder
+from wavecast.emulate.check.written_bytes import WrittenBytes
 from wavecast.isa import elf
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
@@ -54,11 +55,12 @@ class OrderEvent(IntEnum):
 @dataclass
 class ProgramOrder:
     """The order of one program's works. `add` takes reports; `executable` is its file, for source
-    lines."""
+    lines; `written` has the bytes of its memory that have been written."""
 
     target: str
     add: Callable[[list[Report]], None]
     executable: Path
+    written: WrittenBytes
     memory: WorkMemory = field(init=False)
     allocations: Sequence[AddressInterval] = ()
     """Those that the program has now."""
@@ -67,6 +69,16 @@ class ProgramOrder:
 
     def __post_init__(self) -> None:
         self.memory = WorkMemory(self._order, self.target)
+
+    def allocated(self, allocations: Sequence[AddressInterval]) -> None:
+        """The program has these allocations now. New ones have the pattern of unwritten memory;
+        what the host shares it may write without telling."""
+        for first, _ in set(self.allocations) - set(allocations):
+            self.written.forget(first)
+        for first, end in set(allocations) - set(self.allocations):
+            if not any(start <= first < stop for start, stop in self.memory.shared):
+                self.written.follow(first, end - first)
+        self.allocations = allocations
 
     def tell(self, message: bytes) -> bytes:
         """Take an event; what the host may not touch now: first address, end, whether a work
@@ -135,9 +147,13 @@ class ProgramOrder:
         name = {OrderEvent.FILLS: "the fill", OrderEvent.FREES: FREE}.get(event, "the copy")
         work = self._order.submit(device, stream, name, location)
         within = self._allocation(first)
-        if within is None or not self.memory.active:
+        if within is None:
             return
         parts = [(first + row * pitch, first + row * pitch + width) for row in range(rows)]
+        if event in (OrderEvent.WRITES, OrderEvent.FILLS):
+            self.written.mark(parts)
+        if not self.memory.active:
+            return
         stores = event is not OrderEvent.READS
         self.add(self.memory.copied(work, parts, stores=stores, within=within))
         if event is OrderEvent.FREES:

@@ -14,6 +14,7 @@ from typing import Final
 from wavecast import processes
 from wavecast.arch import Device
 from wavecast.emulate.check.mode import CheckMode
+from wavecast.emulate.check.written_bytes import WrittenBytes
 from wavecast.emulate.launch import Emulator
 from wavecast.errors import InputError
 from wavecast.integrations.hip_host.arena import Arena
@@ -86,7 +87,8 @@ class ProgramRun:
         """What compares the works of a process with each other."""
         if self.checking is None:
             return None
-        found = ProgramOrder(self.device.target, self.checking.found, Path(command[0]))
+        written = self.checking.written = WrittenBytes()
+        found = ProgramOrder(self.device.target, self.checking.found, Path(command[0]), written)
         self.checking.works = found
         return found
 

@@ -109,7 +109,7 @@ class ProgramSession:
         words = struct.unpack(f"<{len(message) // 8}Q", message)
         self.launcher.allocations = list(zip(words[::2], words[1::2], strict=True))
         if self.order is not None:
-            self.order.allocations = self.launcher.allocations
+            self.order.allocated(self.launcher.allocations)
         return b""
 
     def _order(self, message: bytes) -> bytes:
