@@ -136,3 +136,11 @@ extern "C" __global__ void as_a_condition(float* out, const int* in) {
         if (other > 3) out[threadIdx.x] = 1;
     }
 }
+
+extern "C" __global__ void triple_bytes(int* out, const unsigned char* in) {
+    out[threadIdx.x] = in[threadIdx.x] * 3;
+}
+
+extern "C" __global__ void store_bytes(unsigned char* out, int count) {
+    if ((int)threadIdx.x < count) out[threadIdx.x] = threadIdx.x;
+}

@@ -53,7 +53,7 @@ from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.stored_formats import StoredFormats
 from wavecast.emulate.check.tensors import AddressInterval, element_at, tensors_of
 from wavecast.emulate.check.unreset import LaunchArrivals, UnresetCounters
-from wavecast.emulate.check.written_bytes import WrittenBytes
+from wavecast.emulate.check.written_bytes import WrittenBytes, innermost
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
@@ -99,8 +99,8 @@ class CheckMode:
     `found` is called with the reports of every launch that has any. `canary` is the 64-bit pattern
     that fills memory which was allocated and not written, 0 where nothing is filled. `numbers`
     adds the first NaN and the first infinity, which a kernel may make on purpose. `written` is the
-    memory whose bytes are followed one by one. With `gpus`, launches of several GPUs run at once,
-    and are compared with each other. `device` is the GPU that holds the workgroups, by default the
+    memory whose bytes are followed one by one, by default that of the session. With `gpus`,
+    launches of several GPUs run at once, and are compared with each other. `device` is the GPU that holds the workgroups, by default the
     usual one of the code's target.
     """
 
@@ -119,7 +119,7 @@ class CheckMode:
         self.device = device
         self.works: ProgramWorks | None = None
         """What compares launches with other works, of a HIP program."""
-        self.written = WrittenBytes() if written is None else written
+        self.followed = written
         self.canary = canary
         self.numbers = numbers
         self._sources: dict[str, dict[int, tuple[str, ...]]] = {}
@@ -134,6 +134,12 @@ class CheckMode:
         self._arrivals: dict[str, list[Arrival]] = {}
         self._format_uses: dict[str, list[FormatUse]] = {}
         self._special: dict[str, SpecialNumbers] = {}
+
+    @property
+    def written(self) -> WrittenBytes:
+        """The memory whose bytes are followed: that of the session around a launch by default."""
+        written = innermost() if self.followed is None else self.followed
+        return WrittenBytes() if written is None else written
 
     def key(self, target: str) -> str:
         del target

@@ -7,6 +7,7 @@ been written. Who writes from the host marks it, and so do stores of kernels (`r
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -127,4 +128,22 @@ class WrittenBytes:
                 yield found
 
 
-__all__ = ["DWORD", "FollowedBytes", "WrittenBytes", "fill"]
+_sessions: list[WrittenBytes] = []
+
+
+@contextlib.contextmanager
+def session(written: WrittenBytes) -> Iterator[None]:
+    """A session in which memory is followed, the innermost one at its time."""
+    _sessions.append(written)
+    try:
+        yield
+    finally:
+        _sessions.remove(written)
+
+
+def innermost() -> WrittenBytes | None:
+    """The memory that the innermost session follows, None outside of sessions."""
+    return _sessions[-1] if _sessions else None
+
+
+__all__ = ["DWORD", "FollowedBytes", "WrittenBytes", "fill", "innermost", "session"]

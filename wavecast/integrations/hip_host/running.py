@@ -87,7 +87,7 @@ class ProgramRun:
         """What compares the works of a process with each other."""
         if self.checking is None:
             return None
-        written = self.checking.written = WrittenBytes()
+        written = self.checking.followed = WrittenBytes()
         found = ProgramOrder(self.device.target, self.checking.found, Path(command[0]), written)
         self.checking.works = found
         return found

@@ -73,7 +73,7 @@ def device(
     from wavecast.emulate.check.collected import Reports, gathering
     from wavecast.emulate.check.determinism import OrderChecks
     from wavecast.emulate.check.mode import CheckMode
-    from wavecast.emulate.check.written_bytes import WrittenBytes
+    from wavecast.emulate.check.written_bytes import WrittenBytes, session
     from wavecast.emulate.launch import Emulator
     from wavecast.emulate.mode import Modes
     from wavecast.emulate.node import GpuNode
@@ -137,6 +137,7 @@ def device(
                     hooks.gpus = gpus
                     hooks.rank_threads = modes.enter_context(emulated_ranks(gpus))
             if checked:
+                modes.enter_context(session(written))
                 fresh = FreshMemory(written)
                 modes.enter_context(fresh)
                 if isinstance(hooks, NodeHooks):
