@@ -81,6 +81,29 @@ KERNEL read_right ARGUMENTS {
     int value = BITS(x[threadIdx.x]);
     out[threadIdx.x] = __builtin_amdgcn_readlane(value, n);
 }
+KERNEL read_constant_wrong ARGUMENTS {
+    out[threadIdx.x] = __builtin_amdgcn_readlane(BITS(x[threadIdx.x]), 40); // PLANTED
+}
+KERNEL read_constant_right ARGUMENTS {
+    int value = BITS(x[threadIdx.x]);
+    out[threadIdx.x] = __builtin_amdgcn_readlane(value, 31) + __builtin_amdgcn_readlane(value, warpSize - 1);
+}
+KERNEL all_wrong ARGUMENTS {
+    if (__ballot(x[threadIdx.x] >= 0) == ~0ull) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL count_of_all_wrong ARGUMENTS {
+    if (__popcll(__ballot(x[threadIdx.x] >= 0)) == 64) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL pattern_wrong ARGUMENTS {
+    if (__ballot(threadIdx.x & 16) == 0xffff0000ffff0000ull) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL all_right ARGUMENTS {
+    unsigned long long every = warpSize == 64 ? ~0ull : 0xffffffffull, lanes = __ballot(x[threadIdx.x] >= 0);
+    out[threadIdx.x] = (lanes == every) + (lanes == __ballot(1)) + (__popcll(lanes) == warpSize);
+}
 KERNEL bit_wrong ARGUMENTS {
     unsigned long long lanes = __ballot(x[threadIdx.x] > 5);
     if (lanes & 1ull << 50) // PLANTED

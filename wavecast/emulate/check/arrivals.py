@@ -88,7 +88,7 @@ def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
     step = _step(chains, atomic)
     for index in sorted({user for one in derived for user in chains.uses(one)}):
         comparison = chains.program.instructions[index]
-        if not _compares_equal(comparison):
+        if not compares_equal(comparison):
             continue
         from_counter = [
             bool(_writers(chains, index, operand) & derived)
@@ -161,7 +161,8 @@ def _compares(instruction: Instruction) -> bool:
     return scalar or masks or "exec" in instruction.opcode.implicit_writes
 
 
-def _compares_equal(instruction: Instruction) -> bool:
+def compares_equal(instruction: Instruction) -> bool:
+    """Whether an instruction tells equal integers from others."""
     decoded = instruction.decoded
     if not _compares(instruction) or len(decoded.operands) < 2 or decoded.second is not None:
         return False
@@ -251,5 +252,6 @@ __all__ = [
     "Arrival",
     "ArrivalChecks",
     "arrivals",
+    "compares_equal",
     "results",
 ]

@@ -8,22 +8,26 @@ themselves. Lanes that go around the end of the wave by the same distance mean t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from llvmlite import ir
 
 from wavecast.emulate.check import log
+from wavecast.emulate.check.arrivals import compares_equal
 from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.scalar_steps import constant_written
 from wavecast.emulate.lower.access_targets import instruction_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.values import I1, I32, I64, constant, splat
-from wavecast.isa.defuse import DefUse
+from wavecast.isa import semantics
+from wavecast.isa.defuse import ENTRY, DefUse
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import Program
+from wavecast.isa.semantics.integers import IntegerOps
 
 MARKS: Final[Mapping[int, str]] = {
     0x5743_0200: "reads lane {}",
@@ -35,6 +39,8 @@ MARKS: Final[Mapping[int, str]] = {
 _UPPER_LANES = 0x5743_0204
 """The literal of the instruction that makes lanes from 32 on of a ballot: zeros."""
 _LANES = 32
+_HALF = (1 << 32) - 1
+_SAMPLE = 0x1234_5678
 _EXCHANGES = frozenset({"bpermute", "permute"})
 _HEADERS = "/compile/include/"
 
@@ -112,7 +118,7 @@ class BeyondWaveChecks(Observer):
 
 
 def _tested_lanes(program: Program) -> dict[int, int]:
-    """Instructions that take bits of a ballot's upper half, and the first lane of these. Other uses
+    """Instructions that look at bits of a ballot's upper half, and a lane of these. Other uses
     of it are those of programs that run on waves of any size."""
     marks = [
         one
@@ -129,7 +135,66 @@ def _tested_lanes(program: Program) -> dict[int, int]:
             which = decoded.operands[-1].value
             if OpcodeFlag.BIT_FIELD in decoded.opcode.flags and which is not None:
                 found[user] = _LANES + which % _LANES
+        found |= dict.fromkeys(_compared(uses, mark.index), 2 * _LANES - 1)
     return found
+
+
+def _compared(uses: DefUse, mark: int) -> Iterator[int]:
+    """Comparisons of a ballot with lanes that a wave of 32 does not have: of its halves, where one
+    is combined with the other and all bits must be set, or of both with a constant."""
+    instructions = uses.program.instructions
+    for user in uses.uses(mark):
+        if compares_equal(instructions[user]):
+            if any(_upper(uses, user, n) for n in range(2)):
+                yield user
+        elif instructions[user].opcode.form == "SOP2":
+            for comparison in uses.uses(user):
+                operands = instructions[comparison].decoded.operands
+                every = any(one.value is not None and not ~one.value & _HALF for one in operands)
+                if compares_equal(instructions[comparison]) and every:
+                    yield comparison
+
+
+def _upper(uses: DefUse, comparison: int, position: int) -> int:
+    """The upper half of an operand of 64 bits that is a constant; 0 for others."""
+    decoded = uses.program.instructions[comparison].decoded
+    operand = decoded.operands[position]
+    if decoded.roles[position].dwords != 2:
+        return 0
+    if operand.value is not None:
+        return operand.value >> 32 & _HALF
+    if operand.bits.bit_count() != 2:
+        return 0
+    return _constant(uses, comparison, operand.bits.bit_length() - 1, frozenset())
+
+
+def _constant(uses: DefUse, reader: int, register: int, readers: frozenset[int]) -> int:
+    """The constant that a scalar register has where an instruction reads it, also through copies;
+    0 for others. `readers` are the copies on the way."""
+    values = set()
+    for one in uses.definitions(reader, register):
+        if one == ENTRY or one in readers:
+            return 0
+        writer = uses.program.instructions[one].decoded
+        part = register - (writer.writes.bit_length() - writer.writes.bit_count())
+        value = constant_written(writer)
+        if value is not None:
+            values.add(value >> 32 * part & _HALF)
+        elif _copies(writer):
+            source = writer.operands[1].bits
+            first = source.bit_length() - source.bit_count()
+            values.add(_constant(uses, one, first + part, readers | {one}))
+    return values.pop() if len(values) == 1 else 0
+
+
+def _copies(decoded: Decoded) -> bool:
+    """Whether an instruction copies scalar registers."""
+    meaning = semantics.of(decoded.opcode)
+    operands = decoded.operands
+    if meaning is None or decoded.opcode.implicit_reads or len(operands) != 2:
+        return False
+    same = operands[0].bits.bit_count() == operands[1].bits.bit_count()
+    return same and meaning.evaluate(IntegerOps(), _SAMPLE)[0] == _SAMPLE
 
 
 def marked(decoded: Decoded) -> bool:
@@ -142,14 +207,16 @@ def message(instruction: Instruction, number: int) -> str:
     if number >= 1 << 31:
         number -= 1 << 32
     what = "reads lane {}"
+    if compares_equal(instruction):
+        what = "compares lane {} of a ballot"
     if OpcodeFlag.BIT_FIELD in instruction.opcode.flags:
         what = "tests lane {} of a ballot"
     if marked(instruction.decoded):
         what = MARKS[instruction.decoded.operands[1].value or 0]
-    return (
-        f"{what.format(number)}, and the waves here have {_LANES} lanes: the number counts modulo "
-        "the wave, or a lane gets its own value; use warpSize"
-    )
+    effect = "the number counts modulo the wave, or a lane gets its own value"
+    if what.endswith("ballot"):
+        effect = "a ballot has 0 there"
+    return f"{what.format(number)}, and the waves here have {_LANES} lanes: {effect}; use warpSize"
 
 
 def _of_header(instruction: Instruction) -> bool:

@@ -100,8 +100,8 @@ class CheckMode:
     that fills memory which was allocated and not written, 0 where nothing is filled. `numbers`
     adds the first NaN and the first infinity, which a kernel may make on purpose. `written` is the
     memory whose bytes are followed one by one, by default that of the session. With `gpus`,
-    launches of several GPUs run at once, and are compared with each other. `device` is the GPU that holds the workgroups, by default the
-    usual one of the code's target.
+    launches of several GPUs run at once, and are compared with each other. `device` is the GPU that
+    holds the workgroups, by default the usual one of the code's target.
     """
 
     def __init__(

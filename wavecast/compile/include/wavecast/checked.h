@@ -37,6 +37,18 @@ template <int literal> static __device__ __wc_inline void __wc_mark_beyond(int n
         if ((unsigned)number > (unsigned)most) __wc_mark<literal>(number);
     }
 }
+// The compiler takes a constant lane modulo the wave; the emulator sees others.
+template <typename T> static __device__ __wc_inline auto __wc_read_lane(T value, int lane) {
+    if (__builtin_constant_p(lane)) __wc_mark_beyond<0x57430200>(lane, warpSize - 1);
+#if defined(__HIP_DEVICE_COMPILE__)
+    return __builtin_amdgcn_readlane(value, lane);
+#else
+    return value;
+#endif
+}
+#if defined(WAVECAST_CHECKED) && defined(__HIP_DEVICE_COMPILE__) && !defined(WAVECAST_CUDA)
+#define __builtin_amdgcn_readlane __wc_read_lane
+#endif
 // The lanes of a ballot from 32 on, which a wave of 32 lanes does not have: 0, and marked.
 static __device__ __wc_inline unsigned long long __wc_upper_lanes() {
     unsigned lanes = 0;
