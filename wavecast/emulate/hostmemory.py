@@ -3,6 +3,7 @@ cache lines with what another uses, or both wait for each other at every access.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 from typing import Final
 
@@ -45,7 +46,8 @@ def sparse_zeros(count: int, dtype: type) -> np.ndarray:
         raise UsageError(
             f"{size / 2**30:,.3g} GiB of addresses cannot be reserved: {error}"
         ) from error
-    pages.madvise(mmap.MADV_NOHUGEPAGE)
+    with contextlib.suppress(OSError):  # a kernel without huge pages
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, dtype)
 
 
