@@ -70,6 +70,14 @@ extern "C" __global__ void counted_by_all(const float* x, float* parts, float* o
   if (old == gridDim.x * blockDim.x - 1) out[0] = 1;
 }
 
+extern "C" __global__ void shuffled(const float* x, float* parts, float* out, unsigned* counter) {
+  unsigned old = 0;
+  store_part(x, parts);
+  if (threadIdx.x == 0) old = atomicInc(counter, 0xffffffffu);  // PLANT shuffled
+  old = __shfl(old, threadIdx.x & 0);
+  if (old == gridDim.x - 1) out[threadIdx.x % warpSize] = 1;
+}
+
 // Right programs.
 
 extern "C" __global__ void stores_zero(const float* x, float* parts, float* out, unsigned* counter) {

@@ -110,11 +110,17 @@ def _derived(chains: DefUse, atomic: int) -> set[int]:
             following = [user]
             if _is_lds(instruction, MemoryKind.STORE):
                 following = loads
-            elif instruction.memory is not None or _compares(instruction):
+            elif not _passes_on(instruction):
                 continue
             work += [one for one in following if one not in derived]
             derived.update(following)
     return derived
+
+
+def _passes_on(instruction: Instruction) -> bool:
+    """Whether an instruction makes values of values, of other lanes too."""
+    memory = instruction.memory
+    return not _compares(instruction) and (memory is None or memory.kind is MemoryKind.PERMUTE)
 
 
 def _is_lds(instruction: Instruction, kind: MemoryKind) -> bool:
