@@ -257,3 +257,18 @@ __global__ void k(float4 *p, __hip_bfloat162 *b) {
 """
     (code,) = hip.compile(text, "gfx942")
     assert code.assembly.count("ds_bpermute_b32") == 4
+
+
+def test_shuffles_move_what_only_some_lanes_have_set() -> None:
+    """The condition stays, though an unset argument of another function says that all lanes meet
+    it; ROCm's headers mark the argument too."""
+    text = """
+#include <hip/hip_runtime.h>
+__global__ void k(int *counter, int *out) {
+    int first;
+    if (threadIdx.x % 64 == 0) first = atomicAdd(counter, 64);
+    out[threadIdx.x] = __shfl(first, 0);
+}
+"""
+    (code,) = hip.compile(text, "gfx942")
+    assert "br i1" in str(code.stages["llir"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.analyze.lanes.assumption import LaneAssumption
+from wavecast.analyze.lanes.assumption import LaneAssumption, one_per_mistake
 from wavecast.analyze.lanes.assumptions import assumptions, is_wide
 from wavecast.analyze.lanes.masks import mask_sites
 from wavecast.analyze.lanes.positions import instructions_at, location_of
@@ -20,12 +20,9 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     text = code.stages.get("llir", "")
     if code.origin != "hip" or not code.is_amd or not isinstance(text, str):
         return
-    seen = set()
-    for site in _sites(subject, text):
-        where = site.what, site.position[:1]
-        if site.certain and site.position and where not in seen:
-            seen.add(where)
-            yield _finding(subject, site)
+    sites = (site for site in _sites(subject, text) if site.certain and site.position)
+    for site in one_per_mistake(sites):
+        yield _finding(subject, site)
 
 
 def _sites(subject: RuleInput, text: str) -> Iterator[LaneAssumption]:
@@ -60,7 +57,8 @@ Waves have 64 lanes on CDNA, and on RDNA where the kernel is compiled for them. 
 warps of 32 runs there with other results: a ballot kept in 32 bits (`unsigned m = __ballot(p)`,
 `__popc`, `__ffs`), 32 ones compared with a ballot or passed as a mask, a shift of 32 bits by the
 number of a lane, a reduction by shuffles that begins at 16 and of which one lane of 64 uses the
-result, a scan that ends after 32 lanes, and a shuffle without a width in groups of 32.
+result, a scan that ends after 32 lanes, a shuffle without a width in groups of 32, and a value of
+the first lane of each group that all 64 lanes take from lane 0 (`__shfl(v, 0)`, `readfirstlane`).
 
 Fires for HIP source, from the LLVM IR of the kernel, where lanes of both halves execute the line
 and the other half is lost or mixed whatever the data is: the upper bits of the ballot are read

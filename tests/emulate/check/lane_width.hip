@@ -136,6 +136,56 @@ KERNEL total_of_a_group(ARGUMENTS) {
     out[threadIdx.x] = total - x;
 }
 
+KERNEL votes_after_any(ARGUMENTS) {
+    bool keep = in[threadIdx.x] > 0;
+    if (!__any(keep)) return;
+    unsigned votes = __ballot(keep);  // VOTES
+    out[threadIdx.x] = __popc(votes);
+}
+
+KERNEL votes_before_any(ARGUMENTS) {
+    bool keep = in[threadIdx.x] > 0;
+    unsigned votes = __ballot(keep);  // VOTES
+    out[threadIdx.x] = __any(keep) ? __popc(votes) : -1;
+}
+
+KERNEL largest_and_its_index(ARGUMENTS) {
+    int x = in[threadIdx.x], index = threadIdx.x;
+    for (int offset = 16; offset; offset >>= 1) {
+        int other = __shfl_down(x, offset);  // REDUCTION
+        int at = __shfl_down(index, offset);
+        if (other > x || (other == x && at < index)) {
+            x = other;
+            index = at;
+        }
+    }
+    if (threadIdx.x % warpSize == 0) out[threadIdx.x / warpSize] = index;
+}
+
+KERNEL value_of_a_leader(ARGUMENTS) {
+    int lane = threadIdx.x % 32, x = 0;
+    if (lane == 0) x = in[threadIdx.x / 32] + 9;
+    x = __shfl(x, 0);  // LEADER
+    out[threadIdx.x] = x + lane;
+}
+
+KERNEL places_of_a_leader(ARGUMENTS) {
+    int lane = threadIdx.x & 31, first;
+    if (lane == 0) first = atomicAdd(out, 32);
+    first = __builtin_amdgcn_readfirstlane(first);  // LEADER
+    out[64 + ((first + lane) & 511)] = 1;
+}
+
+KERNEL row_of_a_leader(ARGUMENTS) {
+    int lane = threadIdx.x & 31;
+    for (int k = threadIdx.x / 32; k < 8; k += blockDim.x / 32) {
+        int row;
+        if (lane == 0) row = in[k] & 1;
+        row = __shfl(row, 0);  // LEADER
+        out[k * 64 + row * 32 + lane] = k;
+    }
+}
+
 KERNEL right_votes(ARGUMENTS) {
     unsigned long long votes = __ballot(in[threadIdx.x] > 0);
     int lane = threadIdx.x % warpSize;
@@ -236,4 +286,66 @@ KERNEL right_lower_half_for_all(ARGUMENTS) {
     int lane = threadIdx.x & 63;
     int scale = in[lane & 31];
     out[threadIdx.x] = __shfl(scale, (lane + 5) & 31);
+}
+
+KERNEL right_votes_and_any(ARGUMENTS) {
+    bool keep = in[threadIdx.x] > 0;
+    if (!__any(keep)) return;
+    unsigned long long votes = __ballot(keep);
+    unsigned lower = votes, upper = votes >> 32;
+    out[threadIdx.x] = __popcll(votes) + __popc(lower) - __popc(upper);
+}
+
+KERNEL right_index_of_a_wave(ARGUMENTS) {
+    int x = in[threadIdx.x], index = threadIdx.x;
+    for (int offset = 32; offset; offset >>= 1) {
+        int other = __shfl_down(x, offset), at = __shfl_down(index, offset);
+        if (other > x || (other == x && at < index)) {
+            x = other;
+            index = at;
+        }
+    }
+    if (threadIdx.x % warpSize == 0) out[threadIdx.x / warpSize] = index;
+}
+
+KERNEL right_index_of_a_group(ARGUMENTS) {
+    int x = in[threadIdx.x], index = threadIdx.x;
+    for (int offset = 16; offset; offset >>= 1) {
+        int other = __shfl_xor(x, offset, 32), at = __shfl_xor(index, offset, 32);
+        if (other > x || (other == x && at < index)) {
+            x = other;
+            index = at;
+        }
+    }
+    if (threadIdx.x % 32 == 0) out[threadIdx.x / 32] = index;
+}
+
+KERNEL right_value_of_a_leader(ARGUMENTS) {
+    int lane = threadIdx.x % 32, x = 0, wide = 0;
+    if (lane == 0) x = in[threadIdx.x / 32];
+    if (threadIdx.x % 64 == 0) wide = in[threadIdx.x / 64];
+    out[threadIdx.x] = __shfl(x, 0, 32) + __shfl(wide, 0) + __shfl(x, threadIdx.x & 32);
+}
+
+KERNEL right_leader_with_one_value(ARGUMENTS) {
+    int x = 0;
+    for (int k = blockIdx.x; k < 8; k += gridDim.x) {
+        int y;
+        if (threadIdx.x % 32 == 0) y = in[k];
+        x += __shfl(y, 0) + __builtin_amdgcn_readfirstlane(y);
+    }
+    out[threadIdx.x] = x;
+}
+
+KERNEL right_two_leaders(ARGUMENTS) {
+    int x = 0;
+    if (threadIdx.x % 32 == 0) x = in[threadIdx.x];
+    out[threadIdx.x] = __shfl(x, 0) - __shfl(x, 32);
+}
+
+KERNEL right_places_of_a_wave(ARGUMENTS) {
+    int lane = threadIdx.x & 63, first;
+    if (lane == 0) first = atomicAdd(out, 64);
+    first = __shfl(first, 0);
+    out[64 + ((first + lane) & 511)] = 1;
 }

@@ -8,6 +8,7 @@ import pytest
 
 import wavecast
 from tests.targets import swept
+from wavecast.analyze.lanes.assumption import one_per_mistake
 from wavecast.analyze.lanes.assumptions import assumptions, is_wide
 from wavecast.analyze.lanes.masks import mask_sites
 from wavecast.compile import hip
@@ -60,7 +61,8 @@ def sites(code, block=None):
     found = assumptions(code.stages["llir"], code.kernel, kernel.descriptor, block)
     if is_wide(kernel.descriptor, block):
         found += mask_sites(code, kernel.program)
-    return [(p.position[0][1], p.what.name) for p in found if p.certain]
+    certain = one_per_mistake(site for site in found if site.certain)
+    return [(site.position[0][1], site.what.name) for site in certain]
 
 
 def reports(kernel, threads=THREADS) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -29,6 +30,8 @@ class Assumption(Enum):
     """A scan of 64 lanes that ends after 32."""
     OTHER_HALF = "other half"
     """A shuffle within groups of 32, in which lanes take values of the other group."""
+    LEADER = "leader"
+    """A value that one lane of each group of 32 has, of which all 64 take that of the first."""
     SAME_ADDRESS = "same address"
     """The results of both halves are stored at one address."""
 
@@ -36,12 +39,24 @@ class Assumption(Enum):
 @dataclass(frozen=True, slots=True)
 class LaneAssumption:
     """One site. `certain` is one that the code alone proves; others need an execution. The
-    predicate of a ballot may be computed at another position, `of`."""
+    predicate of a ballot may be computed at another position, `of`. Sites of one `mistake`, such as
+    the shuffles of a value and of its index, are reported once."""
 
     what: Assumption
     position: Position
     certain: bool = True
     of: Position = ()
+    mistake: str = ""
 
 
-__all__ = ["Assumption", "LaneAssumption"]
+def one_per_mistake(sites: Iterable[LaneAssumption]) -> Iterator[LaneAssumption]:
+    """The first site of each line and of each mistake."""
+    seen = set[tuple[Assumption, Position | str]]()
+    for site in sites:
+        keys = {(site.what, key) for key in (site.position[:1], site.mistake) if key}
+        if not seen & keys:
+            seen |= keys
+            yield site
+
+
+__all__ = ["Assumption", "LaneAssumption", "one_per_mistake"]

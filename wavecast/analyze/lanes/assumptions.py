@@ -12,8 +12,10 @@ from itertools import chain
 
 from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
 from wavecast.analyze.lanes.ballots import BallotSites
+from wavecast.analyze.lanes.demand import LaneDemand
 from wavecast.analyze.lanes.flow import LaneFlow
 from wavecast.analyze.lanes.halves import HALF, ITEMS, LaneGuards
+from wavecast.analyze.lanes.leaders import LeaderSites
 from wavecast.analyze.lanes.per_lane import LANES, LaneValues, WaveStart, first_wave
 from wavecast.analyze.lanes.shuffles import ShuffleSites
 from wavecast.analyze.lanes.unrolling import EXCHANGE, unrolled
@@ -47,7 +49,12 @@ def assumptions(
     flow = LaneFlow(blocks, values)
     guards = LaneGuards(flow)
     found: dict[tuple[Assumption, Position], LaneAssumption] = {}
-    sites = chain(BallotSites(flow, guards).sites(), ShuffleSites(flow, guards).sites())
+    demand = LaneDemand(flow)
+    sites = chain(
+        BallotSites(flow, demand, guards).sites(),
+        ShuffleSites(flow, demand, guards).sites(),
+        LeaderSites(flow, demand).sites(),
+    )
     for site in sites:
         before = found.get((site.what, site.position))
         if site.position and (before is None or site.certain):

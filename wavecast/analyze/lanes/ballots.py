@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
+from wavecast.analyze.lanes.demand import LaneDemand
 from wavecast.analyze.lanes.flow import LaneFlow
 from wavecast.analyze.lanes.halves import (
     HALF,
@@ -17,8 +18,9 @@ from wavecast.analyze.lanes.halves import (
     repeats,
 )
 from wavecast.analyze.lanes.per_lane import LANES, constant_word
-from wavecast.analyze.lanes.votes import BALLOT, read_bits
+from wavecast.analyze.lanes.votes import BALLOT, asks_whether, read_bits
 from wavecast.compile.ir_blocks import IrInstruction
+from wavecast.compile.llvm_ir import Position
 
 _SHIFTS = frozenset({"shl", "lshr", "ashr"})
 _OF_VOTES = frozenset({"trunc", "zext", "sext", "icmp", "add", "sub"})
@@ -28,8 +30,8 @@ _COUNTS: Final = frozenset({"llvm.ctpop.i64", "llvm.cttz.i64", "llvm.ctlz.i64"})
 class BallotSites:
     """The ballots and shifts of a function."""
 
-    def __init__(self, flow: LaneFlow, guards: LaneGuards) -> None:
-        self.flow, self.guards = flow, guards
+    def __init__(self, flow: LaneFlow, demand: LaneDemand, guards: LaneGuards) -> None:
+        self.flow, self.demand, self.guards = flow, demand, guards
 
     def sites(self) -> Iterator[LaneAssumption]:
         """Those that take 32 lanes for granted."""
@@ -58,7 +60,16 @@ class BallotSites:
     ) -> LaneAssumption:
         predicate = self.flow.definitions.get(ballot.operands[0])
         of = predicate.position if predicate is not None else ()
-        return LaneAssumption(what, ballot.position, certain, of)
+        position = self._kept_at(ballot) if what is Assumption.VOTES else ballot.position
+        return LaneAssumption(what, position, certain, of)
+
+    def _kept_at(self, ballot: IrInstruction) -> Position:
+        """Where the bits of a ballot are read: at its own position, unless the compiler has joined
+        it with that of an `__any`."""
+        users = [user for user, _ in self.flow.users.get(ballot.result, ())]
+        readers = [u for u in users if not asks_whether(self.flow, u, ballot.result)]
+        shared = len(readers) < len(users) and readers and readers[0].position
+        return readers[0].position if shared else ballot.position
 
     def _other_half_read(self, ballot: IrInstruction) -> bool:
         """Whether another ballot of the same predicate gives the upper half."""
@@ -85,7 +96,7 @@ class BallotSites:
         numbers = None if amounts is None else amounts.complete()
         if numbers is None or len(set(numbers)) < HALF:
             return
-        used = self.flow.used.get(shift.result, 0) & self.flow.executed(shift)
+        used = self.demand.used.get(shift.result, 0) & self.flow.executed(shift)
         if any(used >> lane & 1 and numbers[lane] >= HALF for lane in range(LANES)):
             yield LaneAssumption(Assumption.SHIFT, shift.position, not self.guards.limit(shift))
 

@@ -1,22 +1,23 @@
-"""How values move between the lanes of the first wave: which lanes execute a block, in which lanes
-a value is used, and which lanes it is made of.
+"""How values move between the lanes of the first wave: which lanes execute a block, and which lanes
+a value is made of.
 
-Sets of lanes are masks of 64 bits. Where something is unknown, lanes execute and values are used.
+Sets of lanes are masks of 64 bits. Where something is unknown, lanes execute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from wavecast.analyze.lanes.per_lane import LANES, LaneValues, constant_word
+from wavecast.analyze.lanes.control import control_dependences
+from wavecast.analyze.lanes.per_lane import LANES, LaneValues
 from wavecast.analyze.lanes.unrolling import EXCHANGE
 from wavecast.compile.ir_blocks import ENTRY, IrBlock, IrInstruction
 
 ALL: Final = (1 << LANES) - 1
-_FIRST: Final = "llvm.amdgcn.readfirstlane"
-_LANE: Final = "llvm.amdgcn.readlane"
-_LANE_WISE = (
+FIRST: Final = "llvm.amdgcn.readfirstlane"
+LANE: Final = "llvm.amdgcn.readlane"
+LANE_WISE = (
     *("llvm.fma", "llvm.fmuladd", "llvm.minnum", "llvm.maxnum", "llvm.smin", "llvm.smax"),
     *("llvm.umin", "llvm.umax", "llvm.ctpop", "llvm.ctlz", "llvm.cttz", "llvm.abs", "llvm.fabs"),
     *("llvm.sqrt", "llvm.exp", "llvm.log", "llvm.fshl", "llvm.fshr", "llvm.minimum"),
@@ -50,8 +51,39 @@ class LaneFlow:
             for i in self.exchanges()
             if (lanes := self._source_lanes(i)) is not None
         }
-        self.used, self.exchanged = self._demanded()
         self.made_of = self._origins()
+        self.deciding = control_dependences(blocks)
+        self._choosing: dict[str, frozenset[str]] = {}
+
+    def choosing(self, label: str) -> frozenset[str]:
+        """The conditions that choose the block from which control comes to another, and so the
+        operand of its phis."""
+        conditions = self._choosing.get(label)
+        if conditions is None:
+            sources = [b.label for b in self.blocks.values() if label in b.targets]
+            before = self._all_deciding([label]) - self._reachable(label)
+            branches = self._all_deciding(sources) - before
+            conditions = frozenset(self.blocks[branch].condition for branch in branches)
+            self._choosing[label] = conditions
+        return conditions
+
+    def _all_deciding(self, labels: Sequence[str]) -> set[str]:
+        """The blocks whose branches decide, directly or through others, whether some blocks run."""
+        branches, work = set[str](), list(labels)
+        while work:
+            more = set(self.deciding[work.pop()]) - branches
+            branches |= more
+            work += more
+        return branches
+
+    def _reachable(self, label: str) -> set[str]:
+        """The blocks that control may come to from one."""
+        labels, work = set[str](), [label]
+        while work:
+            more = set(self.blocks[work.pop()].targets) - labels
+            labels |= more
+            work += more
+        return labels
 
     def exchanges(self) -> Iterator[IrInstruction]:
         """The shuffles in order."""
@@ -97,82 +129,6 @@ class LaneFlow:
         numbers = None if address is None else address.complete()
         return None if numbers is None else [number >> 2 & LANES - 1 for number in numbers]
 
-    def _demanded(self) -> tuple[dict[str, int], dict[str, int]]:
-        """By value the lanes in which it is used, and those from which an exchange that is used
-        takes it, directly or through others."""
-        used: dict[str, int] = {}
-        exchanged: dict[str, int] = {}
-        order = [i for block in self.blocks.values() for i in block.instructions]
-        for block in self.blocks.values():
-            if block.condition:
-                used[block.condition] = self.executing[block.label]
-        labels = [label for label, b in self.blocks.items() for _ in b.instructions]
-        changed = True
-        while changed:
-            changed = False
-            for instruction, label in zip(reversed(order), reversed(labels), strict=True):
-                for operand, lanes, moved in self._demands(instruction, label, used, exchanged):
-                    for table, more in ((used, lanes), (exchanged, moved)):
-                        before = table.get(operand, 0)
-                        if more & ~before and operand.startswith("%"):
-                            table[operand] = before | more
-                            changed = True
-        return used, exchanged
-
-    def _demands(
-        self,
-        instruction: IrInstruction,
-        label: str,
-        used: dict[str, int],
-        exchanged: dict[str, int],
-    ) -> Iterator[tuple[str, int, int]]:
-        """(operand, lanes in which this instruction uses it, those an exchange takes)."""
-        lanes, moved = used.get(instruction.result, 0), exchanged.get(instruction.result, 0)
-        running = self.executing[label]
-        operands = instruction.operands
-        if not instruction.result or instruction.opcode in ("atomicrmw", "cmpxchg"):
-            yield from ((operand, running, 0) for operand in operands)
-        elif instruction.opcode == "phi":
-            for operand, source in zip(operands, instruction.sources, strict=True):
-                edge = self.edge(source, label)
-                yield operand, lanes & edge, moved & edge
-        elif instruction.opcode == "select":
-            condition, one, other = operands
-            yield condition, lanes, 0
-            for operand, outcome in ((one, 1), (other, 0)):
-                chosen = self.values.may_be(condition, outcome)
-                yield operand, lanes & chosen, moved & chosen
-        elif instruction.detail == EXCHANGE:
-            taken = self._taken_lanes(instruction, lanes & running)
-            yield operands[0], lanes, 0
-            yield operands[1], taken, taken
-        elif instruction.opcode == "load":
-            yield operands[0], lanes, 0
-        elif instruction.opcode != "call" or instruction.detail.startswith(_LANE_WISE):
-            yield from ((operand, lanes, moved) for operand in operands)
-        else:
-            taken = self._taken_by_call(instruction, running)
-            yield from ((operand, taken, taken) for operand in operands)
-
-    def _taken_lanes(self, exchange: IrInstruction, lanes: int) -> int:
-        sources = self.sources.get(exchange.result)
-        if sources is None:
-            return ALL if lanes else 0
-        taken = 0
-        for lane in range(LANES):
-            if lanes >> lane & 1:
-                taken |= 1 << sources[lane]
-        return taken
-
-    def _taken_by_call(self, instruction: IrInstruction, running: int) -> int:
-        """The lanes of its operands that a function takes that may read others."""
-        if instruction.detail.startswith(_FIRST) and running == self.values.start.active:
-            return running & -running
-        if instruction.detail.startswith(_LANE) and len(instruction.operands) > 1:
-            lane = constant_word(instruction.operands[1])
-            return ALL if lane is None else 1 << (lane & LANES - 1)
-        return ALL if running else 0
-
     def _origins(self) -> dict[str, list[int]]:
         """By value that depends on an exchange, the lanes each of its lanes is made of."""
         found: dict[str, list[int]] = {}
@@ -202,7 +158,7 @@ class LaneFlow:
             return [own[source] for source in sources]
         if not any(operand in found for operand in operands):
             return None
-        if opcode == "call" and not instruction.detail.startswith(_LANE_WISE):
+        if opcode == "call" and not instruction.detail.startswith(LANE_WISE):
             return [ALL] * LANES
         total = [0] * LANES
         for operand, chosen in self._parts(instruction, label):
@@ -234,4 +190,4 @@ class LaneFlow:
         return [1 << lane for lane in range(LANES)]
 
 
-__all__ = ["ALL", "LaneFlow"]
+__all__ = ["ALL", "FIRST", "LANE", "LANE_WISE", "LaneFlow"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wavecast.analyze.lanes.flow import ALL, LaneFlow
+from wavecast.analyze.lanes.flow import ALL, FIRST, LANE, LaneFlow
 from wavecast.analyze.lanes.unrolling import EXCHANGE
 from wavecast.compile.ir_blocks import IrBlock, IrInstruction
 
@@ -173,24 +173,39 @@ def constant_lanes(flow: LaneFlow, name: str, lanes: int, constant: str = "") ->
     return total
 
 
-def repeats(flow: LaneFlow, name: str, depth: int = 24) -> bool:
+def repeats(flow: LaneFlow, name: str) -> bool:
     """Whether a value surely is the same in lane n and in lane n + 32."""
-    if not name.startswith("%"):
-        return True
-    value = flow.values.of(name)
-    words = None if value is None else value.complete()
-    if words is not None:
-        return words[:HALF] == words[HALF:]
-    definition = flow.definitions.get(name)
-    if definition is None:
-        return True  # an argument
-    if depth == 0 or definition.opcode in ("atomicrmw", "cmpxchg", "phi"):
-        return False
-    if definition.opcode == "call":
-        return not definition.detail.startswith((ITEMS, EXCHANGE)) and all(
-            repeats(flow, operand, depth - 1) for operand in definition.operands
-        )
-    return all(repeats(flow, operand, depth - 1) for operand in definition.operands)
+    work, seen = [name], set[str]()
+    while work:
+        name = work.pop()
+        definition = flow.definitions.get(name)
+        if name in seen or definition is None:  # constants and arguments are the same in all lanes
+            continue
+        seen.add(name)
+        value = flow.values.of(name)
+        words = None if value is None else value.complete()
+        if words is not None:
+            if words[:HALF] != words[HALF:]:
+                return False
+            continue
+        if definition.opcode in ("atomicrmw", "cmpxchg") or definition.detail.startswith(ITEMS):
+            return False
+        if is_uniform_call(flow, definition):
+            continue
+        if definition.detail == EXCHANGE:
+            return False
+        work += definition.operands
+        if definition.opcode == "phi":
+            work += flow.choosing(flow.block_of[name])
+    return True
+
+
+def is_uniform_call(flow: LaneFlow, call: IrInstruction) -> bool:
+    """Whether a function gives all lanes one value: that of one lane, or votes."""
+    if call.detail == EXCHANGE:
+        sources = flow.sources.get(call.result)
+        return sources is not None and len(set(sources)) == 1
+    return call.detail.startswith((FIRST, LANE, "llvm.amdgcn.ballot."))
 
 
 __all__ = [
@@ -203,6 +218,7 @@ __all__ = [
     "LaneGuards",
     "constant_lanes",
     "is_pair",
+    "is_uniform_call",
     "never_true",
     "repeats",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
+from wavecast.analyze.lanes.demand import LaneDemand
 from wavecast.analyze.lanes.flow import ALL, LaneFlow
 from wavecast.analyze.lanes.halves import (
     COPIES,
@@ -19,14 +20,21 @@ from wavecast.analyze.lanes.halves import (
     repeats,
 )
 from wavecast.analyze.lanes.per_lane import LANES, constant_word
+from wavecast.analyze.lanes.unrolling import EXCHANGE
 from wavecast.compile.ir_blocks import IrInstruction
 
 
 class ShuffleSites:
     """The shuffles of a function whose source lanes are known."""
 
-    def __init__(self, flow: LaneFlow, guards: LaneGuards) -> None:
-        self.flow, self.guards = flow, guards
+    def __init__(self, flow: LaneFlow, demand: LaneDemand, guards: LaneGuards) -> None:
+        self.flow, self.demand, self.guards = flow, demand, guards
+        self._chosen_by: dict[str, list[str]] = {}
+        """By condition the phis whose value it chooses."""
+        for name, definition in flow.definitions.items():
+            if definition.opcode == "phi":
+                for condition in flow.choosing(flow.block_of[name]):
+                    self._chosen_by.setdefault(condition, []).append(name)
 
     def sites(self) -> Iterator[LaneAssumption]:
         """Those that take 32 lanes for granted, and stores of what they make."""
@@ -56,9 +64,9 @@ class ShuffleSites:
             kind = Assumption.REDUCTION
             if self._is_periodic(exchange):
                 kind = Assumption.OTHER_HALF
-            yield LaneAssumption(
-                kind, exchange.position, certain and not self._may_be_constant(value)
-            )
+            certain_here = certain and not self._may_be_constant(value)
+            mistake = self._joined_with(exchange)
+            yield LaneAssumption(kind, exchange.position, certain_here, mistake=mistake)
         certain = certain and not self.guards.choose_unknown_lanes
         if self._mixes_groups(exchange):
             yield LaneAssumption(Assumption.OTHER_HALF, exchange.position, certain)
@@ -70,6 +78,34 @@ class ShuffleSites:
                 yield LaneAssumption(Assumption.WINDOW, exchange.position, certain)
             elif self._is_row(combined):
                 yield LaneAssumption(Assumption.ROW, exchange.position, certain)
+
+    def _joined_with(self, exchange: IrInstruction) -> str:
+        """The first shuffle from the same lanes whose value decides the same results, as those of
+        a maximum and of its index do."""
+        following = self._following(exchange)
+        return next(
+            other.result
+            for other in self.flow.exchanges()
+            if other is exchange
+            or (other.operands[0] == exchange.operands[0] and self._following(other) & following)
+        )
+
+    def _following(self, exchange: IrInstruction) -> set[str]:
+        """The shuffles whose value depends on that of another through no third."""
+        flow, work, seen = self.flow, [exchange.result], set[str]()
+        following = set[str]()
+        while work:
+            name = work.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            for user, _ in flow.users.get(name, ()):
+                if user.detail == EXCHANGE:
+                    following.add(user.result)
+                elif user.result:
+                    work.append(user.result)
+            work += self._chosen_by.get(name, ())
+        return following
 
     def _value(self, exchange: IrInstruction) -> str:
         """What a shuffle moves, before it is cast to words."""
@@ -86,7 +122,7 @@ class ShuffleSites:
         flow = self.flow
         if value in flow.made_of or not value.startswith("%") or repeats(flow, value):
             return False
-        taken = flow.exchanged.get(value, 0)
+        taken = self.demand.exchanged.get(value, 0)
         return any(
             not taken & ~half and (taken & half).bit_count() >= HALF - 1 for half in HALVES
         ) and not self._known_constant(value)
@@ -131,7 +167,7 @@ class ShuffleSites:
         sources = flow.sources[exchange.result]
         if not self._is_complete(value):
             return False
-        used = flow.used.get(exchange.result, 0) & flow.executed(exchange)
+        used = self.demand.used.get(exchange.result, 0) & flow.executed(exchange)
         lanes = [n for n in range(LANES) if used >> n & 1 and sources[n] != n]
         crossing = [n for n in lanes if (sources[n] < HALF) != (n < HALF)]
         if not crossing or len(crossing) == len(lanes):
@@ -146,7 +182,7 @@ class ShuffleSites:
     def _is_complete(self, value: str) -> bool:
         """Whether shuffles have made a value within groups of 32, of all lanes of each in one."""
         made_of = self.flow.made_of.get(value)
-        used = self.flow.used.get(value, 0)
+        used = self.demand.used.get(value, 0)
         if made_of is None or not used:
             return False
         for half in HALVES:
@@ -166,12 +202,12 @@ class ShuffleSites:
             user = following[0]
         if value not in user.operands and user.opcode != "phi":
             return None
-        return None if flow.exchanged.get(user.result) else user.result
+        return None if self.demand.exchanged.get(user.result) else user.result
 
     def _is_window(self, value: str) -> bool:
         """Whether a value is made of 32 consecutive lanes that lie in both halves."""
         made_of = self.flow.made_of.get(value)
-        used = self.flow.used.get(value, 0)
+        used = self.demand.used.get(value, 0)
         if made_of is None:
             return False
         for lane in range(LANES):
@@ -182,7 +218,7 @@ class ShuffleSites:
         return False
 
     def _is_row(self, value: str) -> bool:
-        made_of, used = self.flow.made_of.get(value), self.flow.used.get(value, 0)
+        made_of, used = self.flow.made_of.get(value), self.demand.used.get(value, 0)
         if made_of is None or used != ALL or not self._is_complete(value):
             return False
         whole = all(made_of[n] == HALVES[n >= HALF] for n in range(LANES))

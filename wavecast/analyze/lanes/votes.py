@@ -16,8 +16,9 @@ _SAME = frozenset({"or", "xor", "phi", "freeze"})
 
 
 def read_bits(flow: LaneFlow, name: str, depth: int = _DEPTH) -> int:
-    """The bits of an integer that anything reads (LLVM's demanded bits); all of them where the
-    uses are not followed."""
+    """The bits of an integer that anything reads as a number (LLVM's demanded bits); all of them
+    where the uses are not followed. A comparison of a ballot for equality asks whether any or all
+    lanes vote, not which."""
     definition = flow.definitions.get(name)
     width = definition.width if definition is not None else 64
     total = 0
@@ -32,6 +33,8 @@ def _read_by(flow: LaneFlow, user: IrInstruction, name: str, width: int, depth: 
     if depth == 0:
         return everything
     opcode = user.opcode
+    if asks_whether(flow, user, name):
+        return 0
     if opcode in ("trunc", "zext", *_SAME) or (opcode == "select" and name in user.operands[1:]):
         return read_bits(flow, user.result, depth - 1)
     if opcode == "and":
@@ -45,6 +48,13 @@ def _read_by(flow: LaneFlow, user: IrInstruction, name: str, width: int, depth: 
     if opcode == "bitcast" and user.type == "<2 x i32>" and width == 64:
         return _read_halves(flow, user.result, depth)
     return everything
+
+
+def asks_whether(flow: LaneFlow, user: IrInstruction, name: str) -> bool:
+    """Whether an instruction compares all votes of a ballot at once, as `__any` does."""
+    definition = flow.definitions.get(name)
+    is_ballot = definition is not None and definition.detail == BALLOT
+    return is_ballot and user.opcode == "icmp" and user.detail in ("eq", "ne")
 
 
 def _read_halves(flow: LaneFlow, name: str, depth: int) -> int:
@@ -73,4 +83,4 @@ def _largest(flow: LaneFlow, operand: str) -> int:
     return (1 << 64) - 1
 
 
-__all__ = ["BALLOT", "read_bits"]
+__all__ = ["BALLOT", "asks_whether", "read_bits"]

@@ -55,6 +55,11 @@ WORDS: Final = {
         "moves values between lanes 0 to 31 and lanes 32 to 63, which are two groups here",
         "State the width 32 as the last argument, or use tiled_partition<32>.",
     ),
+    Assumption.LEADER: SiteWords(
+        "gives all lanes the value of the first of two lanes that have one, 32 lanes apart: "
+        "nothing uses that of the second",
+        "State the width 32, or let one lane of the wave (threadIdx.x % warpSize) have the value.",
+    ),
     Assumption.SAME_ADDRESS: SiteWords(
         "stores the results of lanes 0 to 31 and of lanes 32 to 63 at one address",
         "Combine all lanes of the wave (begin with warpSize / 2), or give every group of 32 its "

@@ -12,13 +12,12 @@ from typing import Any, Final
 
 from llvmlite import ir
 
-from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
+from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption, one_per_mistake
 from wavecast.analyze.lanes.assumptions import assumptions, is_wide
 from wavecast.analyze.lanes.masks import mask_sites
 from wavecast.analyze.lanes.positions import instructions_at, location_of
 from wavecast.analyze.lanes.words import WORDS
 from wavecast.compile.codeobject import Launch
-from wavecast.compile.llvm_ir import Position
 from wavecast.emulate.check import log
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.report import Kind, Report
@@ -40,7 +39,7 @@ _NEUTRAL: Final = (
 )
 """What lanes have that add nothing to a reduction."""
 _VOTES = frozenset({Assumption.VOTES, Assumption.ALL_VOTES, Assumption.GROUP_VOTES})
-_EXECUTED = frozenset({Assumption.SHIFT, Assumption.MASK})
+_EXECUTED = frozenset({Assumption.SHIFT, Assumption.MASK, Assumption.LEADER})
 """Sites where it is enough that upper lanes execute them."""
 _NUMBERS = frozenset({OperandKind.SOURCE, OperandKind.SCALAR, OperandKind.SCALAR_SOURCE})
 
@@ -172,13 +171,12 @@ class LaneSites:
             self._known[key] = sites
         by_index = {record.instruction: record for record in records}
         program = kernel.program
-        reports: dict[tuple[Assumption, Position], Report] = {}
-        for site in sites:
-            record = _evidence(program, site, by_index)
-            where = site.what, site.position[:1]
-            if record is not None and where not in reports:
-                reports[where] = _report(program, launch, site, record)
-        return list(reports.values())
+        evidence = {site: _evidence(program, site, by_index) for site in sites}
+        return [
+            _report(program, launch, site, record)
+            for site in one_per_mistake(site for site in sites if evidence[site] is not None)
+            if (record := evidence[site]) is not None
+        ]
 
 
 def _evidence(

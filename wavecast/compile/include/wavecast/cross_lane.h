@@ -27,7 +27,10 @@ __WC_FN __wc_lanes __wc_of_warp(unsigned long long lanes) {
 }
 __WC_FN unsigned __lane_id() { return __wc_lane_of_wave() - __wc_first_lane(); }
 
-template <typename T> __WC_FN T __wc_from_lane(T value, int lane) {
+// What a shuffle moves may be undefined in lanes that no other reads, as in ROCm's headers.
+#define __WC_MOVED __attribute__((maybe_undef))
+
+template <typename T> __WC_FN T __wc_from_lane(__WC_MOVED T value, int lane) {
     static_assert(sizeof(T) % 4 == 0 || sizeof(T) < 4, "shuffles move 1, 2, or 4n bytes");
     constexpr int words = sizeof(T) < 4 ? 1 : sizeof(T) / 4;
     int buffer[words] = {}, address = (lane + (int)__wc_first_lane()) << 2;
@@ -36,25 +39,27 @@ template <typename T> __WC_FN T __wc_from_lane(T value, int lane) {
     __builtin_memcpy(&value, buffer, sizeof(T));
     return value;
 }
-template <typename T> __WC_FN T __shfl(T value, int source, int width = warpSize) {
+template <typename T> __WC_FN T __shfl(__WC_MOVED T value, int source, int width = warpSize) {
     int self = __lane_id();
     __wc_mark_lane(source, self);
     __wc_mark_beyond<0x57430203>(width, warpSize);
     return __wc_from_lane(value, (source & (width - 1)) + (self & ~(width - 1)));
 }
-template <typename T> __WC_FN T __shfl_up(T value, unsigned delta, int width = warpSize) {
+template <typename T>
+__WC_FN T __shfl_up(__WC_MOVED T value, unsigned delta, int width = warpSize) {
     int self = __lane_id(), lane = self - (int)delta;
     __wc_mark_beyond<0x57430201>(delta, warpSize - 1);
     __wc_mark_beyond<0x57430203>(width, warpSize);
     return __wc_from_lane(value, lane < (self & ~(width - 1)) ? self : lane);
 }
-template <typename T> __WC_FN T __shfl_down(T value, unsigned delta, int width = warpSize) {
+template <typename T>
+__WC_FN T __shfl_down(__WC_MOVED T value, unsigned delta, int width = warpSize) {
     int self = __lane_id(), lane = self + (int)delta;
     __wc_mark_beyond<0x57430201>(delta, warpSize - 1);
     __wc_mark_beyond<0x57430203>(width, warpSize);
     return __wc_from_lane(value, (self & (width - 1)) + (int)delta >= width ? self : lane);
 }
-template <typename T> __WC_FN T __shfl_xor(T value, int mask, int width = warpSize) {
+template <typename T> __WC_FN T __shfl_xor(__WC_MOVED T value, int mask, int width = warpSize) {
     int self = __lane_id(), lane = self ^ mask;
     __wc_mark_beyond<0x57430202>(mask, warpSize - 1);
     __wc_mark_beyond<0x57430203>(width, warpSize);
@@ -62,19 +67,19 @@ template <typename T> __WC_FN T __shfl_xor(T value, int mask, int width = warpSi
 }
 // The masked forms: every named lane must be active, so the mask needs no code.
 template <typename M, typename T>
-__WC_FN T __shfl_sync(M, T value, int source, int width = warpSize) {
+__WC_FN T __shfl_sync(M, __WC_MOVED T value, int source, int width = warpSize) {
     return __shfl(value, source, width);
 }
 template <typename M, typename T>
-__WC_FN T __shfl_up_sync(M, T value, unsigned delta, int width = warpSize) {
+__WC_FN T __shfl_up_sync(M, __WC_MOVED T value, unsigned delta, int width = warpSize) {
     return __shfl_up(value, delta, width);
 }
 template <typename M, typename T>
-__WC_FN T __shfl_down_sync(M, T value, unsigned delta, int width = warpSize) {
+__WC_FN T __shfl_down_sync(M, __WC_MOVED T value, unsigned delta, int width = warpSize) {
     return __shfl_down(value, delta, width);
 }
 template <typename M, typename T>
-__WC_FN T __shfl_xor_sync(M, T value, int mask, int width = warpSize) {
+__WC_FN T __shfl_xor_sync(M, __WC_MOVED T value, int mask, int width = warpSize) {
     return __shfl_xor(value, mask, width);
 }
 
@@ -120,4 +125,5 @@ __WC_FN __wc_lanes __match_all_sync(M mask, T value, int *same) {
     return __match_all(value, same) & mask;
 }
 
+#undef __WC_MOVED
 #undef __WC_FN
