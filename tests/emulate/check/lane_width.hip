@@ -55,6 +55,11 @@ KERNEL votes_of_both_groups(ARGUMENTS) {
     if (lane == 0) out[threadIdx.x / 32] = count;
 }
 
+KERNEL any_of_both_groups(ARGUMENTS) {
+    int any = __any(in[threadIdx.x] > 18);  // GROUP_VOTES
+    if (threadIdx.x % 32 == 0) out[threadIdx.x / 32] = any;
+}
+
 KERNEL mask_of_32(ARGUMENTS) {
     int x = in[threadIdx.x];
     for (int offset = warpSize / 2; offset; offset >>= 1) {

@@ -96,3 +96,56 @@ def test_bytes_that_are_written_again_are_forgotten(session):
     zeros = stored(session, "store_ocp")
     zeros[:] = 0
     assert session.run("load_fnuz", zeros, out()) == []
+
+
+STORES = {
+    "ocp": ("_Z8store_asIL26__hip_fp8_interpretation_t0EEvPKfPh", "store_alias"),
+    "fnuz": ("_Z8store_asIL26__hip_fp8_interpretation_t2EEvPKfPh", "store_fnuz"),
+}
+LOADS = {
+    "ocp": ("_Z7load_asI8__wc_fp8ILi3ELb0EEEvPKhPf", "load_ocp"),
+    "fnuz": ("_Z7load_asI8__wc_fp8ILi3ELb1EEEvPKhPf", "load_alias"),
+}
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize("stores", STORES)
+@pytest.mark.parametrize("loads", LOADS)
+def test_formats_have_other_names_and_are_arguments_of_templates(stores, loads):
+    for store, load in zip(STORES[stores], LOADS[loads], strict=True):
+        session = Session()
+        reports = session.run(load, stored(session, store), out())
+        assert [report.kind for report in reports] == [Kind.FP8_FORMAT] * (stores != loads)
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_a_tensor_may_have_both_formats(is_copy):
+    session = Session()
+    content = stored(session, "store_ocp")
+    session.run("store_fnuz_in_second_half", FLOATS, content)
+    content = content.copy() if is_copy else content
+    assert session.run("load_second_half", content, out()) == []
+    assert session.run("load_ocp", content, out(128)) == []
+    assert session.run("load_fnuz", content[128:].copy(), out(128)) == []
+    assert session.run("load_ocp", content[:128].copy(), out(128)) == []
+    assert session.run("load_fnuz", content[:128].copy(), out(128))
+    assert session.run("load_ocp", content[128:].copy(), out(128))
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: array[::-1],
+        lambda array: array[16:144][::-1],
+        lambda array: array.reshape(8, 32).T.reshape(-1),
+        lambda array: array.reshape(4, 8, 8).transpose(2, 0, 1).reshape(-1),
+    ],
+    ids=["reversed", "reversed part", "transposed", "permuted"],
+)
+def test_bytes_in_another_order_keep_the_variant(change):
+    session = Session()
+    given = np.ascontiguousarray(change(stored(session, "store_ocp")))
+    assert session.run("load_ocp", given, out(given.size)) == []
+    assert session.run("load_fnuz", given, out(given.size))

@@ -75,8 +75,10 @@ def test_the_other_variant_is_reported():
         lambda _, bytes_: bytes_.view(torch.float8_e4m3fnuz),
         lambda _, bytes_: torch.cat([bytes_, bytes_]),
         lambda _, bytes_: bytes_.view(16, 32).t().contiguous(),
+        lambda _, bytes_: bytes_.view(16, 32).t().contiguous().view(-1),
+        lambda _, bytes_: bytes_.flip(0),
     ],
-    ids=["clone", "part", "view", "dtype", "cat", "transpose"],
+    ids=["clone", "part", "view", "dtype", "cat", "transpose", "flattened", "flip"],
 )
 def test_copies_and_views_keep_the_variant(change):
     assert session(read_as(change))

@@ -119,7 +119,10 @@ class BallotSites:
             definition = self.flow.definitions.get(names[0])
         if definition is None:
             return None
-        reads_all = read_bits(self.flow, definition.result) & UPPER
+        name = definition.result
+        users = [user for user, _ in self.flow.users.get(name, ())]
+        reads_all = read_bits(self.flow, name) & UPPER
+        reads_all = reads_all or any(asks_whether(self.flow, user, name) for user in users)
         return definition if reads_all and self.flow.executed(definition) & UPPER else None
 
 

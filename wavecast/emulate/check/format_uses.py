@@ -13,16 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from wavecast.arch import capabilities
 from wavecast.compile.codeobject import CodeObject
-from wavecast.compile.names import readable
 from wavecast.compile.ttgir import IrModule, Operation, parse
-from wavecast.dtypes import Dtype, Spelling, Variant, is_dtype, lookup
+from wavecast.dtypes import Dtype, Spelling, is_dtype, lookup
+from wavecast.emulate.check.format_names import named_formats
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Kernel
-from wavecast.isa.targets import isa_target
-from wavecast.rules.hip_source import body_of
 from wavecast.rules.triton_slice import TritonSlices, uses
 
 _ELEMENT = re.compile(r"(?:x|<|^|\s|\()(f8\w+|i8)\b")
@@ -34,15 +31,6 @@ _PASSED: Final = frozenset(
 )
 _COMPUTES = ("tt.fp_to_fp", "tt.dot", "arith.", "math.", "tt.reduce", "tt.extern_elementwise")
 
-_NAMED = re.compile(
-    r"\b(?:__HIP_(?P<constant>E4M3|E5M2)(?P<constant_fnuz>_FNUZ)?"
-    r"|__hip_fp8(?:x[24])?_(?P<type>e4m3|e5m2)(?P<type_fnuz>_fnuz)?"
-    r"|__builtin_amdgcn_cvt_\w*?(?P<native>fp8|bf8)\w*)\b"
-)
-_CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:<[^;(){}]*>)?\s*\(")
-_DEFINED = re.compile(
-    r"\b(?!(?:if|for|while|switch)\b)(?P<name>[A-Za-z_]\w*)\s*\([^;{}]*\)\s*(?:const\s*)?\{"
-)
 _BYTES = frozenset(
     {
         *("u8", "i8", "uint8", "int8", "char", "unsigned char", "signed char"),
@@ -50,7 +38,6 @@ _BYTES = frozenset(
     }
 )
 """Types of bytes, and of several at once."""
-_GENERIC = {"e4m3": "fp8", "e5m2": "bf8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +152,7 @@ def _is_computed(module: IrModule, operation: Operation) -> bool:
 def _hip_uses(
     kernel: Kernel, code: CodeObject, sources: Mapping[int, tuple[str, ...]]
 ) -> Iterator[FormatUse]:
-    formats = set(_named_formats(code))
+    formats = named_formats(code)
     if len(formats) != 1:
         return
     (dtype,) = formats
@@ -195,38 +182,6 @@ def _has_bytes(type_: str) -> bool:
         return False
     is_float = is_dtype(name) and lookup(name).variant is not None
     return is_float or name in _BYTES or name.endswith(("uint8_t", "int8_t", "storage_t"))
-
-
-def _named_formats(code: CodeObject) -> Iterator[Dtype]:
-    """The formats that a kernel names, and the functions that it calls."""
-    fnuz = capabilities(isa_target(code.target)).fp8_fnuz
-    for text in _texts(code):
-        for name in _NAMED.finditer(text):
-            kind = (name["constant"] or name["type"] or "").lower()
-            is_fnuz = bool(name["constant_fnuz"] or name["type_fnuz"]) if kind else fnuz
-            generic = _GENERIC[kind] if kind else name["native"]
-            plain = lookup("float8_e4m3fn" if generic == "fp8" else "float8_e5m2")
-            yield plain.in_variant(Variant.FNUZ if is_fnuz else Variant.OCP)
-
-
-def _texts(code: CodeObject) -> Iterator[str]:
-    """A kernel and the functions of its file that it calls, directly or not: parameters and
-    bodies."""
-    text = code.source_text
-    functions: dict[str, list[str]] = {}
-    for found in _DEFINED.finditer(text):
-        body = body_of(text, text.count("\n", 0, found.end() - 1) + 1)
-        if body is not None:
-            functions.setdefault(found["name"], []).append(text[found.start() : body[1]])
-    name = readable(code.kernel).rpartition("::")[2]
-    work, seen = list(functions.get(name, ())), {name}
-    while work:
-        part = work.pop()
-        yield part
-        for called in _CALLED.findall(part):
-            if called not in seen:
-                seen.add(called)
-                work += functions.get(called, ())
 
 
 __all__ = ["FormatUse", "format_uses"]

@@ -1,8 +1,10 @@
 """8-bit floats that one launch stores and another reads in another format, as plain bytes.
 
 Tensors of bytes have no format. A launch that stores 8-bit floats leaves a copy of what its tensors
-have then (`StoredFormats`); one that reads 8-bit floats compares its tensors with the copies: bytes
-at the same address that are still the same, and stretches of bytes that a copy of a tensor has.
+have then and which bytes it changed (`StoredFormats`); one that reads 8-bit floats compares its
+tensors with the copies: bytes at the same address that are still the same, stretches of bytes that
+a copy of a tensor has, also backwards, and all bytes of a copy in another order. A tensor that also
+has bytes in the format which is read is left alone: the launch may read only these.
 `format_uses` says which formats a kernel reads and stores.
 """
 
@@ -30,6 +32,8 @@ _VALUES: Final = 4
 """
 _DIFFERENT: Final = 8
 """Different bytes of a block that is looked for at other addresses: others are there by chance."""
+_FEW: Final = 64
+"""The share of bytes or blocks below which they are the same by chance."""
 _PROBES: Final = 16
 _KEPT: Final = 1 << 25
 """Bytes of all copies; the oldest are forgotten."""
@@ -37,16 +41,36 @@ _KEPT: Final = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class StoredBytes:
-    """What a launch has left at an address: a copy, and the use of the kernel that stored it."""
+    """What a launch has left at an address: a copy, which of its bytes (bool) were others before,
+    and the use of the kernel that stored it."""
 
     first: int
     content: bytes = field(repr=False)
+    changed: np.ndarray = field(repr=False)
     use: FormatUse
     kernel: str
 
     @property
     def end(self) -> int:
         return self.first + len(self.content)
+
+    def is_permutation(self, counts: np.ndarray) -> bool:
+        """Whether `counts` (of every byte) are those of the copy, and hardly so by chance."""
+        if np.count_nonzero(counts) < _DIFFERENT or counts.sum() != len(self.content):
+            return False
+        content = np.frombuffer(self.content, np.uint8)
+        others = np.count_nonzero(content[~self.changed])
+        return bool(others * _FEW < content.size) and np.array_equal(counts, _counts(content))
+
+    def has(self, block: bytes) -> bool:
+        """Whether the launch has stored a block of bytes somewhere, forwards or backwards."""
+        for order in (block, block[::-1]):
+            at = self.content.find(order)
+            while at >= 0:
+                if self.changed[at : at + len(order)].any():
+                    return True
+                at = self.content.find(order, at + 1)
+        return False
 
 
 class StoredFormats:
@@ -55,6 +79,8 @@ class StoredFormats:
     def __init__(self) -> None:
         self._stored: deque[StoredBytes] = deque()
         self._total = 0
+        self._before: dict[tuple[int, int], np.ndarray] = {}
+        """What the tensors had in which the launch that runs stores."""
 
     def reports(
         self,
@@ -64,12 +90,17 @@ class StoredFormats:
         tensors: Sequence[LaunchTensor],
     ) -> list[Report]:
         """The reads of a launch that is about to begin, of bytes stored in another format."""
+        self._before = {
+            (tensor.first, tensor.end): bytes_at(tensor.first, tensor.end).copy()
+            for _, tensor in _matched(uses, tensors, stores=True)
+        }
         found = []
         strides = {argument.name: argument.strides for argument in launch.arguments}
         for use, tensor in _matched(uses, tensors, stores=False) if self._stored else ():
             steps = {1, *(abs(step) for step in strides.get(tensor.name, ()) if step)}
-            stored = self._origin(tensor, sorted(steps))
-            if stored is not None and stored.use.dtype != use.dtype:
+            origins = self._origins(tensor, sorted(steps))
+            stored = next(iter(origins), None)
+            if stored is not None and all(o.use.dtype != use.dtype for o in origins):
                 found.append(_report(program, launch.code, tensor, use, stored))
         return found
 
@@ -79,54 +110,77 @@ class StoredFormats:
         """Remember what a launch that has ended stored."""
         for use, tensor in _matched(uses, tensors, stores=True):
             content = bytes_at(tensor.first, tensor.end)
-            if content.any():
+            before = self._before.get((tensor.first, tensor.end))
+            changed = np.ones(content.size, np.bool_) if before is None else content != before
+            if content[changed].any():
                 copy = content.tobytes()
-                self._stored.appendleft(StoredBytes(tensor.first, copy, use, code.kernel))
+                stored = StoredBytes(tensor.first, copy, changed, use, code.kernel)
+                self._stored.appendleft(stored)
                 self._total += len(copy)
+        self._before = {}
         while self._total > _KEPT:
             self._total -= len(self._stored.pop().content)
 
-    def _origin(self, tensor: LaunchTensor, steps: Sequence[int]) -> StoredBytes | None:
-        """What a tensor comes from; None if that is not known. `steps` are its strides: what is
+    def _origins(self, tensor: LaunchTensor, steps: Sequence[int]) -> list[StoredBytes]:
+        """What a tensor comes from; none if that is not known. `steps` are its strides: what is
         contiguous in a tensor is a column of its transpose."""
         content = bytes_at(tensor.first, tensor.end)
         found = self._at_address(content, tensor.first)
         for step in steps:
             found = found or self._elsewhere(content, step)
-        return found
+        return found or self._permuted(content)
 
-    def _at_address(self, content: np.ndarray, first: int) -> StoredBytes | None:
-        """The newest copy at an address some blocks of which are still there."""
+    def _at_address(self, content: np.ndarray, first: int) -> list[StoredBytes]:
+        """The copies at an address some blocks of which are still there, the newest first. A block
+        is that of the newest copy that has it."""
+        blocks: list[tuple[int, StoredBytes]] = []
+        unknown = np.ones(content.size, np.bool_)
         for stored in self._stored:
             start, end = max(first, stored.first), min(first + content.size, stored.end)
             if start >= end:
                 continue
-            now = content[start - first : end - first]
-            content_then = np.frombuffer(stored.content, np.uint8)
-            before = content_then[start - stored.first : end - stored.first]
-            if _same_blocks(now, before):
-                return stored
-        return None
+            here = slice(start - first, end - first)
+            there = slice(start - stored.first, end - stored.first)
+            before = np.frombuffer(stored.content, np.uint8)[there]
+            stores = stored.changed[there] & unknown[here]
+            blocks.append((_same_blocks(content[here], before, stores), stored))
+            unknown[here] &= ~stored.changed[there]
+        most = max((number for number, _ in blocks), default=0)
+        return [stored for number, stored in blocks if number and number * _FEW >= most]
 
-    def _elsewhere(self, content: np.ndarray, step: int) -> StoredBytes | None:
-        """The copy that has the blocks of a tensor, if all that have them are of one format."""
+    def _elsewhere(self, content: np.ndarray, step: int) -> list[StoredBytes]:
+        """The copies that have the blocks of a tensor, if all that have them are of one format."""
         origins = []
         for probe in _probes(content, step):
-            having = [stored for stored in self._stored if probe in stored.content]
+            having = [stored for stored in self._stored if stored.has(probe)]
             if not having:
-                return None
+                return []
             origins += having
-        same = len({stored.use.dtype for stored in origins}) == 1
-        return origins[0] if same else None
+        return _of_one_format(origins)
+
+    def _permuted(self, content: np.ndarray) -> list[StoredBytes]:
+        """The copies whose bytes a tensor has in another order, if all are of one format."""
+        counts = _counts(content)
+        return _of_one_format([stored for stored in self._stored if stored.is_permutation(counts)])
 
 
-def _same_blocks(now: np.ndarray, before: np.ndarray) -> bool:
-    """Whether a block of both is the same and has values."""
+def _of_one_format(origins: list[StoredBytes]) -> list[StoredBytes]:
+    return origins if len({stored.use.dtype for stored in origins}) == 1 else []
+
+
+def _counts(content: np.ndarray) -> np.ndarray:
+    return np.bincount(content, minlength=256)
+
+
+def _same_blocks(now: np.ndarray, before: np.ndarray, stores: np.ndarray) -> int:
+    """The number of blocks all of whose bytes that a launch has stored are the same in both, and
+    have values."""
     size = min(_BLOCK, now.size)
     count = now.size // size * size
-    same = (now[:count] == before[:count]).reshape(-1, size).all(axis=1)
-    values = np.count_nonzero(now[:count].reshape(-1, size), axis=1)
-    return bool((same & (values >= min(_VALUES, size))).any())
+    blocks = stores[:count].reshape(-1, size)
+    same = ((now == before) | ~stores)[:count].reshape(-1, size).all(axis=1)
+    values = np.count_nonzero(now[:count].reshape(-1, size) * blocks, axis=1)
+    return int(np.count_nonzero(same & (values >= min(_VALUES, size))))
 
 
 def _probes(content: np.ndarray, step: int) -> Iterator[bytes]:
