@@ -75,3 +75,34 @@ KERNEL stored_where ARGUMENTS(float) {
     float value = x[i] / y[i];
     if (y[i] != 0) out[i] = value;
 }
+KERNEL power_f32 ARGUMENTS(float) {
+    int i = threadIdx.x;
+    out[i] = powf(x[i], y[i]); // PLANTED
+}
+KERNEL power_f64 ARGUMENTS(double) {
+    int i = threadIdx.x;
+    out[i] = pow(x[i], y[i]); // PLANTED
+}
+KERNEL rest_f32 ARGUMENTS(float) {
+    int i = threadIdx.x;
+    out[i] = fmodf(x[i], y[i]); // PLANTED
+}
+KERNEL power_chosen ARGUMENTS(float) {
+    int i = threadIdx.x;
+    float high = 1.055f * powf(x[i], 1 / 2.4f) - 0.055f;
+    out[i] = x[i] > 0.0031308f ? high : 12.92f * x[i];
+}
+KERNEL hyperbolic ARGUMENTS(float) {
+    int i = threadIdx.x;
+    out[i] = tanhf(x[i]);
+}
+KERNEL error_function ARGUMENTS(float) {
+    int i = threadIdx.x;
+    out[i] = erff(x[i]);
+}
+KERNEL gate ARGUMENTS(float) {
+    __shared__ float gates[64];
+    int i = threadIdx.x;
+    gates[i] = 1 / (1 + expf(x[i]));
+    out[i] = gates[i];
+}

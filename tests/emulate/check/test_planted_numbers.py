@@ -35,6 +35,8 @@ WRONG = [
     ("logarithm", -1.0, 1.0, NAN),
     ("logarithm", 0.0, 1.0, INFINITE),
     ("divided_f32", 3e38, 1e-3, INFINITE),
+    *((name, -2.0, 0.5, NAN) for name in ("power_f32", "power_f64")),
+    *(("rest_f32", *pair, NAN) for pair in ((1.0, 0.0), (INF, 2.0))),
 ]
 RIGHT = [
     *((name, 0.0, 5.0) for name in DIVISIONS),
@@ -46,6 +48,12 @@ RIGHT = [
     *((name, value, 1.0) for name in ("root_f32", "root_f64") for value in (0.0, INF)),
     ("logarithm", INF, 1.0),
     ("finite", INF, INF),
+    *((name, -2.0, 3.0) for name in ("power_f32", "power_f64")),
+    *(("power_f32", *pair) for pair in ((0.0, 0.5), (-INF, 0.5), (2.0, -1.5))),
+    *(("rest_f32", *pair) for pair in ((0.0, 2.0), (-5.0, INF))),
+    *(("power_chosen", value, 1.0) for value in (-2.0, 2.0)),
+    *((name, value, 1.0) for name in ("hyperbolic", "error_function") for value in (300.0, -300.0)),
+    ("gate", 300.0, 1.0),
 ]
 _KERNEL = re.compile(r"KERNEL (\w+)")
 

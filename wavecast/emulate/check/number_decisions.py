@@ -57,7 +57,7 @@ class NumberDecisions:
     def of(cls, uses: NumberUses, computing: Sequence[Instruction]) -> NumberDecisions:
         """Those of the instructions of a program that compute numbers."""
         fates = {one.index: fate for one in computing if (fate := uses.fate(one)) is not None}
-        later = [index for index, fate in fates.items() if fate != FATE_NONE]
+        later = [index for index, fate in fates.items() if fate != FATE_NONE and not fate.at_once]
         slots = {index: number for number, index in enumerate(later)}
         lists: dict[int, list[int]] = {}
         for creator, slot in slots.items():

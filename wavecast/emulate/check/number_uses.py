@@ -45,7 +45,7 @@ class LaneSelection:
 class Fate:
     """What decides whether special results of an instruction count: `selections` leave lanes out,
     `last` is the selection that decides (None: the `stores` do). Those of loops (`carried`) stay
-    in registers after a decision."""
+    in registers after a decision. NaNs count `at_once` where only infinities have a fate."""
 
     selections: tuple[LaneSelection, ...] = ()
     last: LaneSelection | None = None
@@ -53,6 +53,7 @@ class Fate:
     carried: bool = False
     infinite: bool = True
     """Whether an infinity can be seen: not one that overflowed, where all uses divide by it."""
+    at_once: bool = False
 
 
 FATE_NONE = Fate()
@@ -70,6 +71,11 @@ class _Slice:
     others: set[tuple[int, int]] = field(default_factory=set)
     inverting: set[tuple[int, int]] = field(default_factory=set)
     replaced: bool = False
+
+    def unfollowed(self) -> set[tuple[int, int]]:
+        """Nodes without a use: their value stays in lanes that the next writer leaves alone."""
+        reached = {node for targets in self.edges.values() for node in targets}
+        return reached - self.edges.keys() - self.stores - self.others
 
 
 class NumberUses:
@@ -89,6 +95,7 @@ class NumberUses:
         found = self._slice(start, written)
         if found is None:
             return None
+        found.others |= found.unfollowed()
         if not found.stores and not found.others:
             return FATE_NONE if found.replaced else None
         return self._decided(found, start)
@@ -161,12 +168,13 @@ class NumberUses:
         instruction = self.program.instructions[target[0]]
         decoded = parts(instruction)[target[1]]
         flags = decoded.opcode.flags
+        targets = found.edges.setdefault(node, set())
         if OpcodeFlag.DIVISION_END in flags and not bits & _division_operands(decoded):
             found.replaced = True
             return 0
         if self._tests_class(target[0], decoded):
             return 0
-        found.edges.setdefault(node, set()).add(target)
+        targets.add(target)
         if _inverts(decoded, bits):
             found.inverting.add(target)
         if _stores(decoded, bits):
@@ -210,7 +218,7 @@ class NumberUses:
         )
         if found.others:
             if not selections:
-                return None
+                return None if infinite else Fate(infinite=False, at_once=True)
             last = selections[-1]
             nodes = next(nodes for nodes in cuts if min(nodes)[0] == last.instruction)
             if _reaches(found, start, nodes, found.stores):

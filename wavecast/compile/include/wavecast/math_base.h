@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hip/hip_runtime_api.h>
+#include <wavecast/checked.h>
 
 #define __WC_FN static __device__ __wc_inline
 
@@ -31,10 +32,12 @@ __WC_UNARY(sqrt)
 __WC_BINARY(fmin)
 __WC_BINARY(fmax)
 __WC_BINARY(copysign)
-__WC_BINARY(fmod)
 #undef __WC_UNARY
 #undef __WC_BINARY
 
+__WC_FN float fmodf(float x, float y) { return __wc_checked_rest(x, y, __builtin_fmodf(x, y)); }
+__WC_FN double fmod(double x, double y) { return __wc_checked_rest(x, y, __builtin_fmod(x, y)); }
+__WC_FN float fmod(float x, float y) { return fmodf(x, y); }
 __WC_FN float abs(float x) { return __builtin_fabsf(x); }
 __WC_FN double abs(double x) { return __builtin_fabs(x); }
 __WC_FN float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

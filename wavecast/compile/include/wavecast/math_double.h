@@ -104,7 +104,7 @@ __WC_FN double pow(double x, double y) {
     bool odd = whole && __builtin_fabs(y) < 9007199254740992.0 && ((long long)y & 1);
     r = odd ? __builtin_copysign(r, x) : r;
     r = x < 0.0 && !whole ? __builtin_nan("") : r;
-    return y == 0.0 || x == 1.0 ? 1.0 : r;
+    return __wc_checked_pow(x, y, y == 0.0 || x == 1.0 ? 1.0 : r);
 }
 __WC_FN double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 

@@ -195,7 +195,7 @@ __WC_FN float powf(float x, float y) {
     bool odd = whole && __builtin_fabsf(y) < 16777216.0f && ((long long)y & 1);
     r = odd ? __builtin_copysignf(r, x) : r;
     r = x < 0.0f && !whole ? __builtin_nanf("") : r;
-    return y == 0.0f || x == 1.0f ? 1.0f : r;
+    return __wc_checked_pow(x, y, y == 0.0f || x == 1.0f ? 1.0f : r);
 }
 __WC_FN float powif(float x, int n) {
     float y = 1.0f, base = n < 0 ? 1.0f / x : x;

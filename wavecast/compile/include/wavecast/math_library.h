@@ -25,7 +25,7 @@ __WC_LIBRARY(cbrt) __WC_LIBRARY(rcbrt) __WC_LIBRARY(tgamma) __WC_LIBRARY(lgamma)
     extern "C" __device__ double __ocml_##name##_f64(double, double);                              \
     __WC_FN float name##f(float x, float y) { return __ocml_##name##_f32(x, y); }                  \
     __WC_FN double name(double x, double y) { return __ocml_##name##_f64(x, y); }
-__WC_LIBRARY(pow) __WC_LIBRARY(atan2) __WC_LIBRARY(hypot)
+__WC_LIBRARY(atan2) __WC_LIBRARY(hypot)
 #undef __WC_LIBRARY
 
 // LLVM has these for floats only (math_base.h).
@@ -53,7 +53,14 @@ __WC_FN double normcdf(double x) { return __ocml_ncdf_f64(x); }
     extern "C" __device__ double __ocml_##name##_f64(double, double);                              \
     __WC_FN float name##f(float x, float y) { return __ocml_##name##_f32(x, y); }                  \
     __WC_FN double name(double x, double y) { return __ocml_##name##_f64(x, y); }
-__WC_LIBRARY(remainder) __WC_LIBRARY(nextafter)
+__WC_LIBRARY(nextafter)
+#undef __WC_LIBRARY
+#define __WC_LIBRARY(name, checked)                                                                \
+    extern "C" __device__ float __ocml_##name##_f32(float, float);                                 \
+    extern "C" __device__ double __ocml_##name##_f64(double, double);                              \
+    __WC_FN float name##f(float x, float y) { return checked(x, y, __ocml_##name##_f32(x, y)); }   \
+    __WC_FN double name(double x, double y) { return checked(x, y, __ocml_##name##_f64(x, y)); }
+__WC_LIBRARY(pow, __wc_checked_pow) __WC_LIBRARY(remainder, __wc_checked_rest)
 #undef __WC_LIBRARY
 __WC_FN float nextafter(float x, float y) { return nextafterf(x, y); }
 
