@@ -21,9 +21,6 @@ NAME = "lds-bank-conflicts"
 KNOWN_SLOWDOWN = 2.0
 """Slow-down from which on the rule speaks where it is known which lanes are served together."""
 
-SEVERE = 8.0
-"""Slow-down outside of loops from which on the rule speaks however little else there is."""
-
 DERIVED_SLOWDOWN = 4.0
 """The same where that is derived, not measured or documented."""
 
@@ -47,10 +44,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
         loop = found.first.loop
         share = shares.get(loop, 0.0) if loop is not None else straight
-        severe = loop is None and max(i.conflict_ways or 0 for i in found.instructions) >= SEVERE
-        if (share or 0.0) < RELEVANT and not severe:
-            continue
-        yield _finding(subject, found, share, severe=severe)
+        if share is not None and share >= RELEVANT:
+            yield _finding(subject, found, share)
 
 
 def _straight_share(subject: RuleInput) -> float | None:
@@ -62,18 +57,16 @@ def _straight_share(subject: RuleInput) -> float | None:
     return cycles.get("lds", 0.0) / max(cycles.values(), default=1.0)
 
 
-def _finding(
-    subject: RuleInput, found: AccessGroup, share: float | None, *, severe: bool
-) -> Finding:
+def _finding(subject: RuleInput, found: AccessGroup, share: float) -> Finding:
     worst = max(found.instructions, key=lambda item: item.conflict_ways or 0)
     stride = f", lanes {worst.stride} bytes apart" if worst.stride is not None else ""
     status = _status(subject, worst)
-    binds = (share or 0.0) >= BINDING and status != "derived"
+    binds = share >= BINDING and status != "derived"
     fixes = tuple(_fixes(subject, found))
     memory = shared_memory(subject.code.is_amd)
     return Finding(
         rule=NAME,
-        severity="warning" if binds or severe else "note",
+        severity="warning" if binds else "note",
         message=f"{memory} {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
         "bank conflicts",
         evidence=f"{found.mnemonics}{stride}; which lanes are served together is "
@@ -86,10 +79,8 @@ def _finding(
     )
 
 
-def _share(subject: RuleInput, found: AccessGroup, share: float | None) -> str:
-    """How busy the pipe of the LDS is where the accesses are; "" where that is not known."""
-    if share is None:
-        return ""
+def _share(subject: RuleInput, found: AccessGroup, share: float) -> str:
+    """How busy the pipe of the LDS is where the accesses are."""
     straight = "the code in no loop" if subject.analysis.loops else "the kernel"
     where = "an iteration" if found.first.loop is not None else straight
     pipe = f"{shared_memory(subject.code.is_amd)} pipe"
@@ -189,8 +180,7 @@ elsewhere.
 Fires in loops, and in code that is in no loop where that takes a tenth of the time or more, when an
 access takes at least {KNOWN_SLOWDOWN:g} times as long as without conflicts
 ({DERIVED_SLOWDOWN:g} times where the groups are derived) and the LDS pipe needs at least a quarter
-of the cycles of the busiest pipe, or outside of loops {SEVERE:g} times as long; `warning` from
-half, where the groups are known. For HIP the fix
+of the cycles of the busiest pipe; `warning` from half, where the groups are known. For HIP the fix
 is predicted by compiling the kernel with padded rows, else by simulating it without conflicts.""",
     check=_check,
 )

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hip/hip_runtime_api.h>
-#include <wavecast/checked.h>
+#include <wavecast/domain.h>
 
 #define __WC_FN static __device__ __wc_inline
 
