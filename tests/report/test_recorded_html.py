@@ -52,6 +52,12 @@ def test_headings_tables_and_texts_become_elements() -> None:
     assert "framed" in text
 
 
+def test_pages_have_the_head_of_others() -> None:
+    text = page("title", report)
+    assert '<svg viewBox="0 0 28 16" aria-hidden="true">' in text
+    assert 'id="theme"' in text
+
+
 def test_nothing_of_a_report_is_markup() -> None:
     assert "<img" not in body()
     assert body().count("&lt;img") == 2

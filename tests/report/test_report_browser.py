@@ -185,6 +185,20 @@ def test_no_column_of_the_comparison_is_out_of_sight(resized: Page, tmp_path: Pa
     assert furthest <= width
 
 
+@pytest.mark.parametrize("width", [400, 800, 1400])
+def test_text_of_plots_has_one_size_on_every_screen(resized: Page, tmp_path: Path, width: int):
+    resized.show(width, 700)
+    page = opened(resized, tmp_path, sample.report())
+    sizes = page.run(
+        "[...document.querySelectorAll('.plot text')].filter(e => e.getClientRects().length)"
+        ".map(e => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().d)"
+        ".filter(size => size)"
+    )
+    assert sizes
+    assert 10 <= min(sizes) <= max(sizes) <= 13
+    assert page.run("document.documentElement.scrollWidth") <= width
+
+
 def png_statistics(image: bytes) -> tuple[tuple[int, int], int]:
     """Width and height of a PNG, and how many different bytes its pixel data holds."""
     assert image.startswith(b"\x89PNG\r\n\x1a\n")

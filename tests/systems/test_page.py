@@ -12,11 +12,20 @@ import pytest
 
 from tests.cli.test_main import call
 from wavecast.arch.systems import system
-from wavecast.report import kernel_roofline, log_axes, model_pages, systems_plot, systems_words
+from wavecast.report import (
+    kernel_roofline,
+    log_axes,
+    model_pages,
+    systems_plot,
+    systems_words,
+    timeline_plot,
+)
 from wavecast.systems.answer import Deployment
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.serving import Load
+from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.study import ModelStudy, StudyQuestions, study
+from wavecast.systems.timeline import TRACKS
 
 LOADS = (Load(512, 64, concurrency=1), Load(512, 64, concurrency=8))
 _OPEN = {"meta", "path", "rect", "circle", "br"}
@@ -110,6 +119,15 @@ def test_stages_of_a_pipeline_wait_for_each_other(capsys, tmp_path: Path) -> Non
     ends = [first[f"stage {n}"]["ts"] + first[f"stage {n}"]["dur"] for n in range(4)]
     for before, stage in zip(ends, range(1, 4), strict=False):
         assert first[f"stage {stage}"]["ts"] >= before
+
+
+def test_names_of_tracks_are_inside_of_the_timeline() -> None:
+    slices = [TimelineSlice(track, "all_reduce", 0, 1, "norm") for track in TRACKS]
+    drawn = timeline_plot.timeline(slices, TRACKS, ("norm",), "one layer")
+    assert drawn is not None
+    names = re.findall(r'<text x="([\d.]+)" y="[\d.]+" text-anchor="end">(\w+)</text>', drawn.image)
+    assert [name for _, name in names] == list(TRACKS)
+    assert all(float(x) >= 7 * len(name) for x, name in names)
 
 
 def test_parts_are_shares_of_the_whole(found: ModelStudy) -> None:

@@ -14,7 +14,7 @@ from wavecast.version import __version__
 
 def render(found: History) -> str:
     """The whole page; it loads no other file. Changes come first."""
-    script = html.asset("history.js")
+    script = html.asset("theme.js") + html.asset("history.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         html.environment()

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from wavecast.bench.history.series import LevelChange, Point, Series
 from wavecast.report import history as words
-from wavecast.report.svg import PlotFrame, n, path
+from wavecast.report.svg import PlotFrame, figure, n, path
 
 _LABELS: Final = 5
 _TICKS: Final = 4
@@ -27,14 +27,8 @@ def plot(series: Series) -> Markup:
         body.append(_change(frame, series, change))
     for index, point in enumerate(series.points):
         body.append(_dot(frame, series, index, point, low, high))
-    return Markup(
-        '<svg class="plot history" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
-    ).format(
-        n(frame.width),
-        n(frame.height),
-        f"{series.kpi.name} of {series.subject.key} over {len(series.points)} runs",
-        Markup("").join(body),
-    )
+    label = f"{series.kpi.name} of {series.subject.key} over {len(series.points)} runs"
+    return figure("history", label, frame, body)
 
 
 def _range(points: Sequence[Point]) -> tuple[float, float]:

@@ -42,7 +42,7 @@ def render(report: ExplainReport) -> str:
     """The whole page."""
     groups = summary.groups(report)
     listings = [listing.build(group.explanations) for group in groups]
-    script = asset("app.js")
+    script = asset("theme.js") + asset("app.js")
     return (
         environment()
         .get_template("page.html.j2")

@@ -74,7 +74,7 @@ def under_roofs(
     the legend that names them."""
     corners = [(point.intensity, point.rate) for point in points]
     corners += [(compute / memory, compute) for compute, memory in roofs.values()]
-    axes = LogAxes.around(corners, PlotFrame(960, 370, 104, 14, 12, 58))
+    axes = LogAxes.around(corners, PlotFrame(960, 370, 104, 28, 12, 58))
     body, legend = [axes.grid("FLOP or OP per byte", "FLOP/s or OP/s")], []
     for number, (name, (compute, memory)) in enumerate(roofs.items()):
         ridge = compute / memory

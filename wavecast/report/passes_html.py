@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def render(reports: Sequence[PassReport], notes: Sequence[str]) -> str:
     """The whole page."""
-    script = html.asset("passes.js")
+    script = html.asset("theme.js") + html.asset("passes.js")
     return (
         html.environment()
         .get_template("passes.html.j2")

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from wavecast.report import units, words
 from wavecast.report.pressure import Point, downsample
-from wavecast.report.svg import PlotFrame, n, path
+from wavecast.report.svg import PlotFrame, figure, n, path
 
 if TYPE_CHECKING:
     from wavecast.analyze.result import Pressure
@@ -37,19 +37,10 @@ def plot(explanation: Explanation) -> Markup | None:
         if any(point[column] for point in points):
             parts.append(_curve(frame, points, column, total, top, name))
     parts.append(_peak(frame, curve, total, top))
-    return Markup(
-        '<svg class="plot pressure" viewBox="0 0 {w} {h}" data-total="{total}" '
-        'data-left="{left}" data-right="{right}" role="img" aria-label="{label}">{body}'
-        '<path class="cursor" d=""/></svg>'
-    ).format(
-        w=n(frame.width),
-        h=n(frame.height),
-        total=total,
-        left=n(frame.left),
-        right=n(frame.x(1)),
-        label=f"Live registers along {total} instructions, peak {curve.peak_vgpr} VGPRs",
-        body=Markup("").join(parts),
-    )
+    parts.append(Markup('<path class="cursor" d=""/>'))
+    label = f"Live registers along {total} instructions, peak {curve.peak_vgpr} VGPRs"
+    left, right = n(frame.left), n(frame.x(1))
+    return figure("pressure", label, frame, parts, total=total, left=left, right=right)
 
 
 def _pressure_axes(frame: PlotFrame, top: float, total: int) -> Markup:

@@ -39,7 +39,7 @@ _ROWS: Final = 2_000
 
 def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None = None) -> str:
     """The whole page; it loads no other file."""
-    script = html.asset("profile.js") + "\n" + html.asset("tables.js")
+    script = html.asset("theme.js") + html.asset("profile.js") + "\n" + html.asset("tables.js")
     data = [_data(answer) for answer in answers]
     return (
         html.environment()

@@ -72,7 +72,7 @@ def page(title: str, render: Callable[[Console], object]) -> str:
     """The page of what `render` prints."""
     console = RecordingConsole()
     render(console)
-    script = html.asset("tables.js")
+    script = html.asset("theme.js") + html.asset("tables.js")
     return (
         html.environment()
         .get_template("recorded.html.j2")

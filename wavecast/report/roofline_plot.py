@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from wavecast.report import units, words
-from wavecast.report.svg import PlotFrame, n, path
+from wavecast.report.svg import PlotFrame, figure, n, path
 
 if TYPE_CHECKING:
     from wavecast.perfmodel.bounds import Ceiling
@@ -27,16 +27,14 @@ def plot(explanations: Sequence[Explanation]) -> Markup | None:
     roofs = [(i, e) for i, e in enumerate(explanations) if e.roofline.compute and e.roofline.memory]
     if not roofs:
         return None
-    frame = PlotFrame(960, 370, 104, 14, 12, 58)
+    frame = PlotFrame(960, 370, 104, 28, 12, 58)
     axes = _Axes.around([e for _, e in roofs], frame)
     parts = [axes.grid()]
     for index, explanation in roofs:
         parts.append(_roof(explanation, index, axes))
     parts += [_launch_points(explanation, index, axes) for index, explanation in roofs]
-    return Markup(
-        '<svg class="plot roofline" viewBox="0 0 {w} {h}" role="img" '
-        'aria-label="Roofline: attainable {unit}/s over {unit} per byte">{body}</svg>'
-    ).format(w=n(frame.width), h=n(frame.height), unit=axes.unit, body=Markup("").join(parts))
+    label = f"Roofline: attainable {axes.unit}/s over {axes.unit} per byte"
+    return figure("roofline", label, frame, parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,11 +54,21 @@ def path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{n(x)} {n(y)}" for x, y in points)
 
 
-def figure(kind: str, label: str, frame: PlotFrame, body: Sequence[Markup]) -> Markup:
-    """An image of the class `kind` with a name for who cannot see it."""
-    return Markup(
-        '<svg class="plot {kind}" viewBox="0 0 {w} {h}" role="img" aria-label="{label}">'
-        "{body}</svg>"
-    ).format(
-        kind=kind, w=n(frame.width), h=n(frame.height), label=label, body=Markup("").join(body)
+def figure(
+    kind: str, label: str, frame: PlotFrame, body: Sequence[Markup], **data: object
+) -> Markup:
+    """An image of the class `kind` with a name for who cannot see it, and `data-` attributes.
+
+    The style sheet keeps the size of its text: it scales the font and scrolls where the page is
+    narrow (`--natural` is the width at which the font has its size).
+    """
+    attributes = Markup("").join(
+        Markup(' data-{}="{}"').format(name, value) for name, value in data.items()
     )
+    return Markup(
+        '<div class="plotted"><svg class="plot {kind}" style="--natural: {w}px" '
+        'viewBox="0 0 {w} {h}"{data} role="img" aria-label="{label}">{body}</svg></div>'
+    ).format(
+        kind=kind, w=n(frame.width), h=n(frame.height), data=attributes, label=label,
+        body=Markup("").join(body),
+    )  # fmt: skip

@@ -35,7 +35,7 @@ def frontier(answers: Sequence[ModelAnswer]) -> Markup | None:
     if sum(len(points) for _, _, points in lines) < 2:
         return None
     every = [corner for _, _, points in lines for point in points for corner in point]
-    axes = LogAxes.around(every, PlotFrame(960, 370, 104, 14, 12, 58))
+    axes = LogAxes.around(every, PlotFrame(960, 370, 104, 28, 12, 58))
     body = [axes.grid("tokens per second of a user", "tokens per second of a GPU")]
     for index, answer, points in lines:
         colour = index % COLOURS

@@ -49,7 +49,7 @@ def timeline(
         return None
     tracks = [track for track in tracks if any(one.track == track for one in slices)]
     first, last = min(one.start for one in slices), max(one.end for one in slices)
-    frame = PlotFrame(960, _ROW * len(tracks) + 24, 76, 8, 2, 22)
+    frame = PlotFrame(960, _ROW * len(tracks) + 24, 92, 8, 2, 22)
     scale = frame.inner_width / ((last - first) or 1.0)
     body = [_axis(frame, last - first)]
     for row, track in enumerate(tracks):

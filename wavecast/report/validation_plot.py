@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from wavecast.perfmodel.intervals import COVERAGE, SIZES, size_class
 from wavecast.report import units
-from wavecast.report.svg import PlotFrame, n, path
+from wavecast.report.svg import PlotFrame, figure, n, path
 from wavecast.report.validation_words import share
 
 if TYPE_CHECKING:
@@ -221,6 +221,4 @@ def _plot(frame: PlotFrame, body: list[Markup], across: str, up: str, label: str
 
 
 def _svg(frame: PlotFrame, body: list[Markup], label: str) -> Markup:
-    return Markup(
-        '<svg class="plot residuals" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
-    ).format(n(frame.width), n(frame.height), escape(label), Markup("").join(body))
+    return figure("residuals", label, frame, body)

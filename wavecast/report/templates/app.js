@@ -354,17 +354,7 @@
 
   const kernels = $$(".kernel").map((element) => new Kernel(element));
 
-  // Text of plots keeps its size on screen however wide the plot is shown.
-  const sized = new ResizeObserver((entries) => {
-    for (const { target, contentRect } of entries) {
-      if (!contentRect.width) continue;
-      const unit = target.viewBox.baseVal.width / contentRect.width;
-      target.style.setProperty("--unit", Math.min(unit, 1.9).toFixed(3));
-    }
-  });
-  for (const plot of $$(".plot")) sized.observe(plot);
-
-  // --- search, theme, links from the comparison ----------------------------------------------
+  // --- search, links from the comparison ----------------------------------------------
 
   const search = $("#search");
   const found = $("#found");
@@ -435,15 +425,4 @@
     });
   }
   if (location.hash) go(location.hash.slice(1));
-
-  const root = document.documentElement;
-  const stored = (() => {
-    try { return localStorage.getItem("wavecast-theme"); } catch { return null; }
-  })();
-  if (stored) root.dataset.theme = stored;
-  $("#theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    try { localStorage.setItem("wavecast-theme", root.dataset.theme); } catch { /* not allowed from file:// everywhere */ }
-  });
 })();
