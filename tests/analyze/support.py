@@ -7,7 +7,13 @@ from wavecast.analyze import CodeAnalysis, analyze
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.isa.program import KernelDescriptor, Program
 
-DEVICES = {"gfx942": "mi300x", "gfx950": "mi355x", "gfx1100": "rx7900xtx", "gfx1201": "rx9070xt"}
+DEVICES = {
+    "gfx942": "mi300x",
+    "gfx950": "mi355x",
+    "gfx1100": "rx7900xtx",
+    "gfx1201": "rx9070xt",
+    "gfx1250": "mi455x",
+}
 
 
 def program(body: str, target: str = "gfx942", file: str = "") -> Program:

@@ -28,7 +28,8 @@ class ComputeUnit:
     in clocks. `queue_lds` and `queue_vmem` are the clocks of work an LDS or address queue takes
     before the SIMD stalls; `branch` clocks to the instruction after a taken branch; `dispatch`
     clocks between the starts of two workgroups on a die, at least `dispatch_wave` per wave; `fetch`
-    bytes of code per clock; `lds_rate` scales the work of LDS requests.
+    bytes of code per clock. `lds_pass` is what a clock of one LDS takes of this unit, which has one
+    per compute unit; `lds_rate` scales the work of LDS requests.
     """
 
     clock: float
@@ -58,6 +59,7 @@ class ComputeUnit:
     dispatch_wave: float
     fetch: float
     lds_bytes: float
+    lds_pass: float
     lds_rate: float = 1.0
     evicted: float = 1.0
 
@@ -113,6 +115,7 @@ class ComputeUnit:
             dispatch_wave=chip.coefficient("kernel", "dispatch_wave"),
             fetch=chip.coefficient("kernel", "fetch") * cus,
             lds_bytes=chip.lds_rate * cus,
+            lds_pass=1.0 / cus,
         )
 
     def with_(self, **changes: float) -> ComputeUnit:

@@ -270,7 +270,7 @@ def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no 
     SIMDs share."""
     work = it.lds_bytes / machine.lds_bytes
     if it.slots > 0:
-        work = float(rows[wave.row, r.PASSES])
+        work = rows[wave.row, r.PASSES] * machine.lds_pass
         wave.row += 1
     work *= machine.lds_rate
     moved = it.lds_bytes + (ADDRESSES if it.kind != c.LOAD else 0.0)
