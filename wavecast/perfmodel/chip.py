@@ -72,7 +72,6 @@ def of_device(device: Device) -> Chip:
         raise MissingFact(f"{device.id} has no known memory bandwidth")
     units = device.compute_units
     dies = int(_number(device, "xcds") or 1)
-    vector = device.peak_flops("vector_fp32")
     l2 = (_number(device, "l2_size") or known.get("l2_size", 0.0)) * 2**20
     return Chip(
         device=device,
@@ -81,7 +80,7 @@ def of_device(device: Device) -> Chip:
         simds=device.simds_per_cu,
         lanes=device.wave_lanes,
         clock=clock,
-        vector_flops=vector.number / units / clock if vector else 2.0 * LANES,
+        vector_flops=_vector_flops(device, clock),
         lds_bytes=(_number(device, "lds_per_cu") or _number(device, "smem_per_sm_max") or 64)
         * 1024,
         lds_rate=_number(device, "lds_bytes_per_clk_cu") or 128.0,
@@ -120,6 +119,14 @@ def sustained_bandwidth(device: Device) -> Quantity | None:
 def _number(device: Device, name: str) -> float | None:
     value = device.get(name)
     return float(value) if isinstance(value, (int, float)) else None
+
+
+def _vector_flops(device: Device, clock: float) -> float:
+    """FLOP per clock and CU of fp32. Raises MissingFact."""
+    peak = device.peak_flops("vector_fp32")
+    if peak is None:
+        return float(device.value("ops_clk_cu_vec_fp32"))
+    return peak.number / device.compute_units / clock
 
 
 def _first(device: Device, names: tuple[str, ...], scale: float) -> float | None:
