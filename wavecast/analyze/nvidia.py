@@ -252,7 +252,7 @@ def _memory(
     program: Program, reachable: frozenset[int], ran: SassExecution | None, device: Device
 ) -> tuple[MemoryInstruction, ...]:
     """Memory instructions by space and width, with what their lanes touch where that is known."""
-    line = int(float(device.get("l1v_line", 128) or 128))
+    line = device.facts.integer("l1v_line", "B")
     found = []
     for instruction, loop in _code(program, reachable):
         memory = instruction.memory

@@ -40,12 +40,10 @@ def residency(device: Device, occupied: Occupancy) -> Residency:
 
     When fewer waves than SIMDs are resident, some SIMDs idle.
     """
-    lanes = device.get("lanes_per_simd")
-    period = device.wave_lanes // int(lanes) if isinstance(lanes, (int, float)) and lanes else 1
     simds = device.simds_per_cu
     average = occupied.resident_waves or occupied.waves_per_workgroup / simds
     waves = max(1.0, average)
-    return Residency(waves, average * simds / waves, max(1, period))
+    return Residency(waves, average * simds / waves, device.issue_period)
 
 
 @dataclass(slots=True)

@@ -99,6 +99,24 @@ class Device:
         return self.facts.integer("simd_per_cu")
 
     @property
+    def issue_period(self) -> int:
+        """Clocks between two issue slots of a SIMD for native waves; a sub-partition of an SM
+        issues every clock (A100 white paper)."""
+        if self.vendor == "nvidia":
+            return 1
+        return max(1, self.wave_lanes // self.facts.integer("lanes_per_simd"))
+
+    @property
+    def lds_bytes(self) -> int:
+        """LDS of one of `compute_units`; shared memory of an SM at its largest setting."""
+        return limits.lds_bytes(self.facts, self.vendor)
+
+    @property
+    def dies(self) -> int:
+        """Dies that have an L2 each, between which workgroups are dealt."""
+        return self.facts.integer("xcds")
+
+    @property
     def clock_hz(self) -> Quantity:
         """Highest engine clock in Hz. Raises MissingFact when it is not known."""
         self.facts.value("peak_clock")

@@ -25,7 +25,9 @@ class Facts:
         found = self.mapping.get(name)
         if found is None:
             field(name)
-            raise MissingFact(f"{self.device} has no field {name}")
+            raise MissingFact(
+                f"{self.device} has no field {name}", hint="give one with --arch-file"
+            )
         return found
 
     def known(self, name: str) -> Quantity | None:
@@ -49,6 +51,11 @@ class Facts:
         self.value(name)
         found = self.quantity(name)
         return int((found.to(unit) if unit else found).number)
+
+    def number(self, name: str) -> float:
+        """The value of `name` in the unit of its file. Raises as `value`."""
+        self.value(name)
+        return self.quantity(name).number
 
     def names(self) -> Iterator[str]:
         """The fields this device has, in display order."""

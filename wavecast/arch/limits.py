@@ -74,6 +74,15 @@ def occupancy_limits(
     return _rdna(facts, lanes, cu_mode) if rdna else _compute_unit(facts, identity, lanes)
 
 
+def lds_bytes(facts: Facts, vendor: str) -> int:
+    """LDS of one compute unit (a CU, a WGP on gfx1250, an SM). Raises MissingFact."""
+    if vendor == "nvidia":
+        return facts.integer("smem_per_sm_max", "B")
+    if "lds_per_wgp" in facts.mapping:
+        return facts.integer("lds_per_wgp", "B") // 2
+    return facts.integer("lds_per_cu", "B")
+
+
 def _compute_unit(facts: Facts, identity: Identity, lanes: int) -> OccupancyLimits:
     """CDNA and gfx1250: a workgroup lives on one CU; what LLVM calls so on gfx1250 is a WGP."""
     has_sgpr_limit = "sgpr_total_per_simd" in facts.mapping
@@ -89,7 +98,7 @@ def _compute_unit(facts: Facts, identity: Identity, lanes: int) -> OccupancyLimi
         sgpr_total=facts.integer("sgpr_total_per_simd") if has_sgpr_limit else None,
         sgpr_granule=facts.integer("sgpr_alloc_granule") if has_sgpr_limit else 1,
         sgpr_reserved=facts.integer("sgpr_trap_reserved") if has_sgpr_limit else 0,
-        lds_bytes=facts.integer("lds_per_cu", "B"),
+        lds_bytes=lds_bytes(facts, identity.vendor),
         lds_max_per_workgroup=facts.integer("lds_max_per_workgroup", "B"),
         lds_granule=facts.integer("lds_alloc_granule", "B"),
         barriers=facts.integer("max_workgroups_per_cu_multiwave"),
@@ -115,7 +124,7 @@ def _rdna(facts: Facts, lanes: int, cu_mode: bool) -> OccupancyLimits:
         sgpr_total=None,
         sgpr_granule=1,
         sgpr_reserved=0,
-        lds_bytes=facts.integer("lds_per_wgp", "B") // share,
+        lds_bytes=lds_bytes(facts, "amd") * 2 // share,
         lds_max_per_workgroup=facts.integer("lds_max_per_workgroup", "B"),
         lds_granule=facts.integer("lds_alloc_granule", "B"),
         barriers=facts.integer("max_workgroups_per_wgp_multiwave") // share,
@@ -138,7 +147,7 @@ def _nvidia(facts: Facts, lanes: int) -> OccupancyLimits:
         sgpr_total=None,
         sgpr_granule=1,
         sgpr_reserved=0,
-        lds_bytes=facts.integer("smem_per_sm_max", "B"),
+        lds_bytes=lds_bytes(facts, "nvidia"),
         lds_max_per_workgroup=facts.integer("smem_max_per_block", "B"),
         lds_granule=facts.integer("smem_granule", "B"),
         barriers=None,

@@ -49,14 +49,13 @@ def named(selector: str) -> tuple[str, str, int] | None:
 
 def partition(whole: Device, mode: str, domains: int) -> Device:
     """A partition of a GPU; the GPU itself in mode `spx`. Raises UsageError."""
-    dies = whole.facts.known("xcds")
-    count = _count(mode, int(dies.number) if dies else 1)
+    count = _count(mode, whole.dies)
     if mode == "spx":
         if domains != 1:
             raise UsageError(f"{whole.id}: spx goes with NPS1, not NPS{domains}")
         return whole
     if not count:
-        known = [name for name in _DOMAINS if _count(name, int(dies.number) if dies else 1)]
+        known = [name for name in _DOMAINS if _count(name, whole.dies)]
         what = f"its modes are {', '.join(known)}" if known else "it has no partitions"
         raise UsageError(f"{whole.id}: no mode {mode}; {what}")
     if domains not in _DOMAINS[mode]:

@@ -142,7 +142,7 @@ def bound(
     if "WIDE" in parameters and "WIDE" not in known:
         known["WIDE"] = checks.wide(*tensors, *workspaces.values())
     if "XCDS" in parameters and "XCDS" not in known:
-        known["XCDS"] = device.get("xcds", 1)
+        known["XCDS"] = device.dies
     lacking = [name for name in spec.required if name not in known]
     foreign = [name for name in arguments if name not in parameters]
     if lacking or foreign:

@@ -61,11 +61,6 @@ def store_tile(out_ptr, offs, value, mask):
     tl.store(out_ptr + by_eights(offs), rounded, mask=by_eights(mask))
 
 
-def xcds(device: Device) -> int:
-    """Dies of a GPU that have an L2 each (1 where nobody says)."""
-    return int(device.get("xcds", 1) or 1)
-
-
 def copies_to_lds(device: Device) -> bool:
     """Whether loads go to the LDS without registers on the way, so that several steps can be."""
     return device.capabilities.direct_to_lds

@@ -59,8 +59,7 @@ class AccessStreams:
         self._code, self._chip, self._placement = code, chip, placement
         self._executions, self._waves = executions, placement.workgroups * placement.waves
         self._memory = {entry.index: entry for entry in analysis.memory}
-        line = chip.device.get("l1v_line")
-        self._line = float(line) if isinstance(line, (int, float)) else 64.0
+        self._line = chip.device.facts.number("l1v_line")
         self.unknown_addresses = any(
             entry.pattern == "unknown" and executions[entry.index] > 0
             for entry in analysis.memory

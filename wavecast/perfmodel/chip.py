@@ -71,8 +71,8 @@ def of_device(device: Device) -> Chip:
     if hbm_peak is None:
         raise MissingFact(f"{device.id} has no known memory bandwidth")
     units = device.compute_units
-    dies = int(_number(device, "xcds") or 1)
-    l2 = (_number(device, "l2_size") or known.get("l2_size", 0.0)) * 2**20
+    dies = device.dies
+    l2 = _size(device, "l2_size", known)
     return Chip(
         device=device,
         units=units,
@@ -81,13 +81,12 @@ def of_device(device: Device) -> Chip:
         lanes=device.wave_lanes,
         clock=clock,
         vector_flops=_vector_flops(device, clock),
-        lds_bytes=(_number(device, "lds_per_cu") or _number(device, "smem_per_sm_max") or 64)
-        * 1024,
-        lds_rate=_number(device, "lds_bytes_per_clk_cu") or 128.0,
+        lds_bytes=device.lds_bytes,
+        lds_rate=device.facts.number("lds_bytes_per_clk_cu"),
         l2_bytes=l2,
         l2_slice=l2 / dies,
         l2_bandwidth=_l2_bandwidth(device),
-        mall_bytes=(_number(device, "mall") or known.get("mall", 0.0)) * 2**20,
+        mall_bytes=_size(device, "mall", known),
         mall_bandwidth=_first(
             device, ("eff_mall", "meas_mall_read", "meas_mall_bw", "mall_bw"), 1e12
         ),
@@ -125,8 +124,16 @@ def _vector_flops(device: Device, clock: float) -> float:
     """FLOP per clock and CU of fp32. Raises MissingFact."""
     peak = device.peak_flops("vector_fp32")
     if peak is None:
-        return float(device.value("ops_clk_cu_vec_fp32"))
+        return device.facts.number("ops_clk_cu_vec_fp32")
     return peak.number / device.compute_units / clock
+
+
+def _size(device: Device, name: str, known: Mapping[str, float]) -> float:
+    """Bytes of a cache by the datasheet, else by the coefficient for chips without one. Raises
+    MissingFact."""
+    if device.get(name) is None and name in known:
+        return known[name] * 2**20
+    return float(device.facts.integer(name, "B"))
 
 
 def _first(device: Device, names: tuple[str, ...], scale: float) -> float | None:

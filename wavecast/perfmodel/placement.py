@@ -56,7 +56,7 @@ class LaunchPlacement:
             unit=limits.unit,
             resident=max(1, occupancy.workgroups),
             units=limits.units or device.compute_units,
-            dies=int(device.get("xcds", 1) or 1),
+            dies=device.dies,
             simds=limits.simds,
         )
 
@@ -64,7 +64,7 @@ class LaunchPlacement:
         """The same workgroups on another device of the target, as many resident per unit."""
         limits = device.limits(self.wave_lanes, cu_mode=self.unit == "CU")
         units = limits.units or device.compute_units
-        return replace(self, units=units, dies=int(device.get("xcds", 1) or 1), simds=limits.simds)
+        return replace(self, units=units, dies=device.dies, simds=limits.simds)
 
     @property
     def work_items(self) -> int:

@@ -51,7 +51,7 @@ def resident(chip: Chip, threads: int) -> int:
     threads_at_once = chip.device.get("max_threads_per_sm")
     if isinstance(threads_at_once, (int, float)):
         return max(1, int(threads_at_once) // threads)
-    slots = chip.simds * min(8, int(chip.device.get("max_waves_per_simd", 8)))
+    slots = chip.simds * min(8, chip.device.facts.integer("max_waves_per_simd"))
     return max(1, slots // math.ceil(threads / chip.lanes))
 
 

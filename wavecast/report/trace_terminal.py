@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_LAUNCHES = 6
 _MOST_LINES = 10
-_ASSUMED_LINE = 128
-"""Bytes of a cache line where the device's facts have none."""
 
 
 def render(found: Sequence[Trace], console: Console) -> None:
@@ -54,8 +52,7 @@ def _totals(trace: Trace) -> str:
 
 def line_bytes(target: str) -> int:
     """Bytes of a vector cache line, the unit of transactions."""
-    known = resolve(target).device.get("l1v_line")
-    return int(known) if isinstance(known, (int, float)) else _ASSUMED_LINE
+    return resolve(target).device.facts.integer("l1v_line", "B")
 
 
 def _table(trace: Trace) -> Table:

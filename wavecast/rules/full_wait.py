@@ -13,6 +13,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, Role, Space
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.waits import wait_counters
+from wavecast.perfmodel.coefficients import coefficient
 from wavecast.rules.changes import prefetched, simulated, unrolled
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
@@ -24,10 +25,8 @@ from wavecast.rules.wording import at_line, count, size
 
 NAME = "full-wait-in-loop"
 
-ASSUMED_LATENCY = {"lat_l2": 200.0, "lat_dram": 500.0}
-"""Clocks from load to data assumed where no measurement of the device exists: a little below the
-shortest measured on any device of the tables (L2: A100 210, MI210 237; main memory: A100 520,
-MI210 600)."""
+_SHORTEST = {"lat_l2": "shortest_l2", "lat_dram": "shortest_hbm"}
+"""Coefficients of `chips` where no measurement of the device exists."""
 
 _LOAD_COUNTERS = frozenset({"vmcnt", "loadcnt", "asynccnt", "tensorcnt"})
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
@@ -182,7 +181,8 @@ def _latency(device: Device, name: str) -> tuple[float, str]:
     measured = device.get(name)
     if isinstance(measured, (int, float)):
         return float(measured), f"measured on {device.name}"
-    return ASSUMED_LATENCY[name], "assumed, none is published for this device"
+    shortest = coefficient("chips", _SHORTEST[name]).of(device)
+    return shortest, "assumed, none is published for this device"
 
 
 def _finding(

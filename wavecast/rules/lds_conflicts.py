@@ -137,11 +137,10 @@ def _status(subject: RuleInput, item: MemoryInstruction) -> str:
     """
     if not subject.code.is_amd or not _is_plain(subject.program.instructions[item.index].opcode):
         return "derived"
-    banks = subject.device.get("lds_banks")
-    known = int(banks) if isinstance(banks, (int, float)) else 32
+    banks = subject.device.facts.integer("lds_banks")
     write = item.kind == "store"
     lanes = subject.device.wave_lanes
-    return phases(subject.code.target, item.bytes_per_lane, write, lanes, known).status
+    return phases(subject.code.target, item.bytes_per_lane, write, lanes, banks).status
 
 
 def _is_plain(opcode: Opcode) -> bool:

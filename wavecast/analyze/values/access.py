@@ -16,8 +16,6 @@ from wavecast.isa.program import Program
 from wavecast.isa.semantics.integers import Unknown
 
 _STORES = (MemoryKind.STORE, MemoryKind.STORE_FROM_LDS)
-DERIVED_BANKS = 32
-"""Banks where the device's facts have none: what LLVM assumes for every target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +68,12 @@ class AddressPattern:
 
     def phases(self, device: Device) -> Phases:
         """The groups of lanes that the LDS serves together, in order. See `banks`."""
-        banks = device.get("lds_banks")
         return phases(
             device.target,
             self.width,
             self.kind in _STORES,
             len(self.offsets or ()),
-            int(banks) if isinstance(banks, (int, float)) else DERIVED_BANKS,
+            device.facts.integer("lds_banks"),
         )
 
     def conflict_ways(self, device: Device) -> float | None:

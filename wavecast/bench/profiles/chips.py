@@ -26,15 +26,10 @@ def chips(found: ProfiledDevice, target: str = "") -> tuple[Device, ...]:
     if target:
         known = tuple(device for device in known if device.target == target)
     if found.units:
-        known = tuple(device for device in known if _units(device) == found.units)
+        known = tuple(device for device in known if device.compute_units == found.units)
     if found.memory_bytes:
         known = tuple(device for device in known if _memory(device, found.memory_bytes))
     return known if target or found.units else ()
-
-
-def _units(device: Device) -> int:
-    value = device.get("cu")
-    return int(value) if value else 0
 
 
 def _memory(device: Device, size: int) -> bool:

@@ -233,9 +233,11 @@ def _clock(counted: CountedLaunches, device: Device) -> float | None:
     cycles = counted.sums.get(_CYCLES)
     if not cycles or counted.nanoseconds < _LONG * counted.launches:
         return None
-    highest = _FASTEST * float(device.get("peak_clock", 0) or 0) / 1e3
+    if device.get("peak_clock") is None:
+        return None
+    highest = _FASTEST * device.clock_hz.number / 1e9
     each = cycles / counted.nanoseconds
-    of_a_die = each / float(device.get("xcds", 1) or 1)
+    of_a_die = each / device.dies
     return next((clock for clock in (each, of_a_die) if clock <= highest), None)
 
 

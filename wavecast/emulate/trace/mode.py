@@ -8,7 +8,6 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.analyze.values.access import DERIVED_BANKS
 from wavecast.analyze.values.banks import phases
 from wavecast.arch import resolve
 from wavecast.compile.codeobject import Launch
@@ -120,8 +119,7 @@ class TraceMode:
 
 def lds_banks(target: str) -> int:
     """Banks of the LDS of a target, where nothing better is known of an access."""
-    known = resolve(target).device.get("lds_banks")
-    return int(known) if isinstance(known, (int, float)) else DERIVED_BANKS
+    return resolve(target).device.facts.integer("lds_banks")
 
 
 class TraceWatch(LaunchWatch):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from wavecast.arch import Device
 from wavecast.emulate.engine import MAXIMUM_THREADS
 from wavecast.errors import MissingFact
 from wavecast.integrations.devices import facts_of
 from wavecast.integrations.hip_host.arena import BASE, FIRST_ALLOCATION, SIZE
 
+Number = TypeVar("Number", int, float)
+
 _COUNTER_KHZ = 100_000
 """The rate of `wall_clock64()`. Source: ROCm documentation, "HIP C++ language extensions",
 timer functions: 100 MHz on MI200 and MI300."""
+_HINT = "a program may ask for it: give it with --arch-file"
 _BLOCKS_PER_UNIT = 32
 """Workgroups of a compute unit at once. Source: AMD CDNA 3 ISA, "workgroups"; HIP reports 2 less
 waves for RDNA."""
@@ -19,8 +24,12 @@ waves for RDNA."""
 def properties(device: Device, devices: int) -> dict[str, int | str]:
     """Names of fields -> values, and where memory is. Raises MissingFact."""
     facts = facts_of(device)
-    if facts.memory_bytes is None:
-        raise MissingFact(f"{device.name}: the size of its memory is not known")
+
+    def known(what: str, value: Number | None) -> Number:
+        if value is None:
+            raise MissingFact(f"{device.name}: {what} is not known", hint=_HINT)
+        return value
+
     registers = facts.simds * facts.simd_registers * facts.lanes
     return {
         "arena": BASE,
@@ -31,7 +40,7 @@ def properties(device: Device, devices: int) -> dict[str, int | str]:
         "gcnArchName": device.target,
         "major": facts.capability[0],
         "minor": facts.capability[1],
-        "totalGlobalMem": facts.memory_bytes,
+        "totalGlobalMem": known("the size of its memory", facts.memory_bytes),
         "sharedMemPerBlock": facts.shared_bytes,
         "regsPerBlock": registers,
         "regsPerMultiprocessor": registers,
@@ -40,10 +49,10 @@ def properties(device: Device, devices: int) -> dict[str, int | str]:
         "maxThreadsPerMultiProcessor": facts.resident_threads,
         "maxBlocksPerMultiProcessor": _BLOCKS_PER_UNIT,
         "multiProcessorCount": facts.multiprocessors,
-        "clockRate": round((facts.clock_hz or 0) / 1e3),
-        "memoryClockRate": round((facts.memory_clock_hz or 0) / 1e3),
-        "memoryBusWidth": facts.memory_bits or 0,
-        "l2CacheSize": facts.l2_bytes or 0,
+        "clockRate": round(known("its clock", facts.clock_hz) / 1e3),
+        "memoryClockRate": round(known("the clock of its memory", facts.memory_clock_hz) / 1e3),
+        "memoryBusWidth": known("the width of its memory", facts.memory_bits),
+        "l2CacheSize": known("the size of its L2", facts.l2_bytes),
         "memPitch": 2**31 - 1,
         "totalConstMem": 2**31 - 1,
         "textureAlignment": 256,

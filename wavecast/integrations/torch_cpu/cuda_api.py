@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from wavecast.errors import MissingFact
 from wavecast.integrations.devices import DeviceFacts
 from wavecast.integrations.patching import Patches
 from wavecast.integrations.torch_cpu import random, streams
@@ -95,7 +96,6 @@ def properties(facts: DeviceFacts) -> SimpleNamespace:
 
 def _queries(facts: DeviceFacts) -> dict[str, Any]:
     """Replacements by name, each a distinct object: `torch.compile` tells them apart."""
-    memory = facts.memory_bytes or 0
     constants: dict[str, Any] = {
         "is_available": True,
         "is_initialized": True,
@@ -108,18 +108,32 @@ def _queries(facts: DeviceFacts) -> dict[str, Any]:
         "get_device_capability": facts.capability,
         "get_device_properties": properties(facts),
         "get_arch_list": [facts.target],
-        "mem_get_info": (memory, memory),
         "memory_stats": defaultdict(int),
         "memory_summary": "",
         **dict.fromkeys(_NOTHING_TO_DO),
         **dict.fromkeys(_NO_BYTES, 0),
     }
     found = {name: _always(value) for name, value in constants.items()}
+    found["mem_get_info"] = _memory(facts)
     # The profiler is switched on and off; there is nothing to switch.
     found["cudart"] = _always(
         SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0))
     )
     return found
+
+
+def _memory(facts: DeviceFacts) -> Callable[..., tuple[int, int]]:
+    """All of the memory is free. Raises MissingFact when it is asked for and not known."""
+
+    def answer(*_: Any, **__: Any) -> tuple[int, int]:
+        if facts.memory_bytes is None:
+            raise MissingFact(
+                f"{facts.name}: the size of its memory is not known",
+                hint="give it with --arch-file",
+            )
+        return facts.memory_bytes, facts.memory_bytes
+
+    return answer
 
 
 def _bindings() -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _best_group(problem: Problem, settings: Settings, device: Device, resident: 
     down, across = triton.cdiv(problem["m"], rows), triton.cdiv(problem["n"], columns)
 
     def read(group: int) -> int:
-        reached = _reached(down, across, group, resident // tiles.xcds(device))
+        reached = _reached(down, across, group, resident // device.dies)
         return reached[0] * rows + reached[1] * columns
 
     return min(_GROUPS, key=read)

@@ -68,8 +68,6 @@ class ComputeUnit:
         """The unit of a chip whose `active` units share the memory evenly."""
         device = chip.device
         frequency = chip.clock if clock is None else clock
-        lanes = device.get("lanes_per_simd")
-        period = device.wave_lanes // int(lanes) if isinstance(lanes, (int, float)) and lanes else 1
         # a WGP has the caches, the LDS halves and the paths of two compute units
         cus = max(1.0, simds / chip.simds)
         per_unit = chip.coefficient("kernel", "unit_l2_bytes") * cus
@@ -90,8 +88,8 @@ class ComputeUnit:
         return ComputeUnit(
             clock=frequency,
             simds=simds,
-            period=max(1, period),
-            shared_slot=period <= 1,
+            period=device.issue_period,
+            shared_slot=device.issue_period == 1,
             lds_port=chip.coefficient("kernel", "lds_port"),
             tag=chip.coefficient("kernel", "tag") / cus,
             returned=chip.coefficient("kernel", "returned") * cus,

@@ -67,7 +67,7 @@ def _seconds(product: ImplicitProduct, device: Device, num_warps: int) -> float:
     )
     needed = demand(gemm.sizes, gemm.operands, gemm.candidates(device.generation), chip, known)
     resident = _resident(product, size, device, num_warps, own)
-    waves = min(resident * num_warps / (device.simds_per_cu or 4), own["full_overlap"])
+    waves = min(resident * num_warps / device.simds_per_cu, own["full_overlap"])
     slower = own["narrow_loads"] if product.narrow_loads else 1.0
     needed = replace(
         needed,
@@ -81,8 +81,9 @@ def _seconds(product: ImplicitProduct, device: Device, num_warps: int) -> float:
         combining=0.0,
         combined=0.0,
     )
-    rate = (chip.l2_bandwidth or 0.0) / chip.units / chip.clock
-    rate = min(rate or own["l2_rate"], own["l2_rate"])
+    rate = own["l2_rate"]
+    if chip.l2_bandwidth is not None:
+        rate = min(rate, chip.l2_bandwidth / chip.units / chip.clock)
     found = solve(needed, chip, {**known, "tail": own["tail"], "l2_rate": rate})
     return float(np.asarray(found.seconds).flat[0])
 
@@ -92,10 +93,10 @@ def _resident(
 ) -> float:
     """Workgroups that run on a compute unit at once, by LDS and registers."""
     tile_m, tile_n = product.tile_m, product.tile_n
-    lanes = device.wave_lanes or 64
+    lanes = device.wave_lanes
     operands = (tile_m + tile_n) * product.tile_k * size
     registers = (tile_m * tile_n + operands / 2) / num_warps / lanes + own["other_registers"]
-    waves = max(1, int(own["simd_registers"] / lanes // registers)) * (device.simds_per_cu or 4)
+    waves = max(1, int(own["simd_registers"] / lanes // registers)) * device.simds_per_cu
     staged = staged_bytes(tile_m, tile_n, product.tile_k, size, product.num_stages)
     by_lds = Chip.of(device).lds_bytes // staged
     return float(max(1, min(waves // num_warps, by_lds, own["resident_workgroups"])))
