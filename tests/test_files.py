@@ -5,6 +5,10 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+import signal
+import stat
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -121,3 +125,79 @@ def test_expressions_that_do_not_compile(text: str) -> None:
     with pytest.raises(Exception, match="is not a regular expression") as caught:
         regex(text, "-k")
     assert len(str(caught.value)) < 300
+
+
+_KILLED = """
+import os, signal, sys
+from wavecast import files
+with files.atomic(sys.argv[1]) as temporary:
+    temporary.write_text("half of the new con")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_file_is_whole_whoever_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for before in (None, "the content before"):
+        if before is not None:
+            path.write_text(before)
+        done = subprocess.run([sys.executable, "-c", _KILLED, str(path)], check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert (path.read_text() if path.exists() else None) == before
+    left = [other.name for other in tmp_path.iterdir() if other != path]
+    assert len(left) == 2
+    assert all(files.TEMPORARY.fullmatch(name) for name in left)
+
+
+def test_a_file_that_is_not_finished_stays_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("before")
+
+    def fail() -> None:
+        with files.atomic(path) as temporary:
+            temporary.write_text("af")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert [(other.name, other.read_text()) for other in tmp_path.iterdir()] == [("file", "before")]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_permissions_are_those_of_an_ordinary_file(tmp_path: Path, durable: bool) -> None:
+    (tmp_path / "ordinary").write_text("")
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.write_text("before")
+    old.chmod(0o640)
+    for path in (new, old):
+        files.write_atomic(path, "after", durable=durable)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"ordinary": modes["ordinary"], "new": modes["ordinary"], "old": 0o640}
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("first", "second"):
+        files.write_text(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert len(list(target.parent.iterdir())) == 1
+
+
+def test_what_is_no_file_is_written_itself(pipe: Path) -> None:
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    files.write_text(pipe, "text")
+    assert os.read(reader, 10) == b"text"
+    os.close(reader)
+    files.write_text("/dev/null", "text")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.mark.parametrize("name", ["nowhere/file", ".", "n" * 300, "file/below"])
+def test_what_cannot_be_written(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("before")
+    with pytest.raises(InputError, match="cannot write"):
+        files.write_text(tmp_path / name, "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

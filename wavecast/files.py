@@ -1,5 +1,5 @@
-"""The files that users name: read in bounded memory and time, with errors of one line, and lines
-appended that survive a kill.
+"""The files that users name: read in bounded memory and time, with errors of one line; files
+written whole or not at all, and lines appended, which survive a kill.
 
 A pipe is read while data arrive; devices, sockets and folders are refused.
 """
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import bz2
 import csv
+import errno
 import gzip
 import io
 import json
 import mmap
 import os
+import re
+import secrets
 import select
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +32,8 @@ LARGEST_MAPPED: Final = 1 << 36
 """Bytes of the largest file that is mapped."""
 WAIT_SECONDS: Final = 10.0
 """How long a pipe may have no data before it is refused."""
+TEMPORARY: Final = re.compile(r"\.wavecast-[0-9a-f]+\.tmp")
+"""Names of files that `atomic` writes; one stays where a process is killed."""
 _CHUNK: Final = 1 << 20
 _LARGEST_TEXT: Final = f"{LARGEST >> 30} GiB"
 _FIELD: Final = 1 << 30
@@ -135,10 +141,59 @@ def read_text(path: str | Path) -> str:
         raise InputError(f"{path} is not UTF-8 text: {error.reason}") from None
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file as UTF-8. Raises InputError where it cannot be written."""
+@contextmanager
+def atomic(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
+    """A file to write in place of `path`, which has all of it at the end of the block, and what it
+    had before if the block raises or the process is killed; `durable`: also if the machine stops.
+
+    A link stays and its target is written. A file keeps its permission bits, a new one has the
+    usual ones. What is neither file nor link (a pipe, `/dev/stdout`) is written itself. Raises
+    OSError as `open` for writing.
+    """
+    target = Path(os.path.realpath(path))
+    mode = target.stat().st_mode if target.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        yield Path(path)
+        return
+    if mode is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    temporary = target.with_name(f".wavecast-{secrets.token_hex(6)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        Path(path).write_text(text, encoding="utf-8", errors="replace")
+        if mode is not None:
+            os.fchmod(descriptor, stat.S_IMODE(mode))
+        yield temporary
+        if durable:
+            os.fsync(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+    if durable:
+        _synchronise(target.parent)
+
+
+def _synchronise(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomic(path: str | Path, content: str | bytes, *, durable: bool = False) -> None:
+    """Write a file (text as UTF-8) whole or not at all. Raises OSError, and as `atomic`."""
+    data = content.encode() if isinstance(content, str) else content
+    with atomic(path, durable=durable) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a file as UTF-8, whole or not at all. Raises InputError where it cannot be written."""
+    try:
+        write_atomic(path, text.encode("utf-8", errors="replace"))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
@@ -214,8 +269,10 @@ def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
 __all__ = [
     "LARGEST",
     "LARGEST_MAPPED",
+    "TEMPORARY",
     "WAIT_SECONDS",
     "AppendedLines",
+    "atomic",
     "check_regular",
     "csv_rows",
     "mapped",
@@ -224,4 +281,6 @@ __all__ = [
     "read",
     "read_text",
     "unpacked",
+    "write_atomic",
+    "write_text",
 ]

@@ -114,8 +114,8 @@ def test_clear_by_age_counts_from_the_last_use() -> None:
 def test_a_temporary_file_of_a_killed_process_is_removed_later() -> None:
     cache = DiskCache()
     cache.put(KEY, 1)
-    fresh = cache.root / "hip" / ".wcc-fresh1.tmp"
-    stale = cache.root / "hip" / ".wcc-stale1.tmp"
+    fresh = cache.root / "hip" / ".wavecast-f1e5.tmp"
+    stale = cache.root / "hip" / ".wavecast-57a1e.tmp"
     for path in (fresh, stale):
         path.write_bytes(b"half")
     old = time.time() - 7200

@@ -12,13 +12,14 @@ import hashlib
 import os
 import re
 import stat
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from wavecast import files
 
 KINDS: Final = {
     "captures": "launches of scripts",
@@ -39,7 +40,6 @@ KINDS: Final = {
 _MAGIC: Final = b"WCC1"
 _SUFFIX: Final = ".wcc"
 _ENTRY: Final = re.compile(r"([a-z][a-z0-9_]*)-[0-9a-f]{64}\.wcc")
-_TEMPORARY: Final = re.compile(r"\.wcc-[A-Za-z0-9_]+\.tmp")
 _ABANDONED_SECONDS: Final = 3600.0
 """A temporary file older than this belongs to a process that was killed."""
 
@@ -111,7 +111,7 @@ class DiskCache:
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, _MAGIC + hashlib.sha256(body).digest() + body)
+            files.write_atomic(path, _MAGIC + hashlib.sha256(body).digest() + body)
         except OSError as error:
             self.writable = False
             warnings.warn(
@@ -166,23 +166,12 @@ class DiskCache:
 
     def _remove_abandoned(self) -> None:
         limit = time.time() - _ABANDONED_SECONDS
-        for path in self.root.glob("*/.wcc-*.tmp"):
+        for path in self.root.glob("*/.wavecast-*.tmp"):
             try:
-                if _TEMPORARY.fullmatch(path.name) and path.lstat().st_mtime < limit:
+                if files.TEMPORARY.fullmatch(path.name) and path.lstat().st_mtime < limit:
                     path.unlink()
             except OSError:
                 continue
-
-
-def _write(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=".wcc-", suffix=".tmp", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _entry_status(path: Path) -> os.stat_result | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from wavecast import arch
+from wavecast import arch, files
 from wavecast.arch import Device
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.spec import KernelSpec, Problem
@@ -101,10 +101,8 @@ def store(device: str, entries: Iterable[TunedEntry], folder: Path | None = None
         json.dumps({**asdict(entry), "configuration": entry.configuration.settings})
         for _, entry in sorted({**kept, **added}.items())
     ]
-    written = path.with_suffix(".tmp")
     head = f'{{"schema": "{SCHEMA}", "device": "{device}", "entries": [\n'
-    written.write_text(head + ",\n".join(rows) + "\n]}\n", encoding="utf-8")
-    written.replace(path)
+    files.write_atomic(path, head + ",\n".join(rows) + "\n]}\n", durable=True)
     table.cache_clear()
     return path
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wavecast import files
 from wavecast.compile import FileKind, kind_of, mapped
 from wavecast.documents.base import dumps
 from wavecast.documents.lab import LabSettingsDocument, SavedSettingJson
@@ -93,23 +93,14 @@ def save_settings(found: Sequence[LabEntry], path: Path) -> int:
             ir = ""
             if llir:
                 file = path.with_name(f"{path.stem}.{setting.kernel}.{setting.target}.llir")
-                _write(file, llir)
+                files.write_atomic(file, llir, durable=True)
                 ir = str(file)
             saved.append(SavedSettingJson.of(setting, ir=ir))
-        _write(path, dumps(LabSettingsDocument(saved), indent=1) + "\n")
+        text = dumps(LabSettingsDocument(saved), indent=1) + "\n"
+        files.write_atomic(path, text, durable=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return len(saved)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 __all__ = ["LabOptions", "LabTuning", "save_settings", "tune"]

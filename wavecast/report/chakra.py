@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from wavecast import files
 from wavecast.errors import InputError, UsageError
 from wavecast.report import chakra_schema as schema
 from wavecast.report.chakra_nodes import ChakraNode, Group, of_slices, of_stage
@@ -95,11 +96,11 @@ def write(runs: Iterable[RankedRun], folder: Path) -> list[Path]:
         for run in runs:
             for rank in range(run.ranks):
                 path = folder / f"{run.name}.{rank}.et"
-                path.write_bytes(b"".join(_messages(run, rank, groups)))
+                files.write_atomic(path, b"".join(_messages(run, rank, groups)))
                 found.append(path)
         named = {str(number): list(ranks) for ranks, number in groups.items()}
         path = folder / GROUPS
-        path.write_text(json.dumps(named, indent=2) + "\n", encoding="utf-8")
+        files.write_atomic(path, json.dumps(named, indent=2) + "\n")
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}") from error
     return [*found, path]

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final
 
+from wavecast import files
 from wavecast.bench.store.rows import COLUMNS, Kind, Measured, Row, rows
 from wavecast.errors import InputError, MissingTool, UnknownName
 from wavecast.extras import install_hint
@@ -34,16 +33,8 @@ def export(path: Path, measured: Measured) -> int:
     write = FORMATS.get(path.suffix.lower())
     if write is None:
         raise UnknownName("format of exports", path.suffix or path.name, FORMATS)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        counted = write(temporary, rows(measured))
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return counted
+    with files.atomic(path, durable=True) as temporary:
+        return write(temporary, rows(measured))
 
 
 def cell(value: Any, kind: Kind) -> str:
@@ -145,12 +136,6 @@ def arrow_modules() -> tuple[Any, Any]:
 def _json(value: Any) -> str:
     plain = dict(value) if isinstance(value, Mapping) else value
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, sort_keys=False)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 FORMATS: Final[Mapping[str, Callable[[Path, Iterator[Row]], int]]] = {

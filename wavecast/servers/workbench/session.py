@@ -7,7 +7,6 @@ A copy of the file is edited, in the folder of the session; the file itself is n
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,9 +65,7 @@ class WorkbenchSession:
     def written(self) -> Path:
         """Write the text to the folder of the session, unless a file is watched."""
         if self.watched is None:
-            temporary = self.folder / f".{self.name}.new"
-            temporary.write_text(self.text, encoding="utf-8")
-            os.replace(temporary, self.path)
+            files.write_atomic(self.path, self.text)
         return self.path
 
     def question(self) -> dict[str, Any]:
