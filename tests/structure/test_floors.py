@@ -3,48 +3,16 @@ Optional libraries are imported only by the parts that need them."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.structure.floors import DOCS, LEVELS, with_table
 from tests.structure.sources import ROOT, files, imports
 
-_FROM_THE_BOTTOM = (
-    ("errors",),
-    (
-        "dtypes",
-        "documents",
-        "extras",
-        "files",
-        "limits",
-        "packing",
-        "patterns",
-        "version",
-        "wording",
-    ),
-    ("processes",),
-    ("arch",),
-    ("isa",),
-    ("compile",),
-    ("analyze",),
-    ("perfmodel",),
-    ("kernels", "rules"),
-    ("emulate",),
-    ("sampling",),
-    ("systems",),
-    ("integrations",),
-    ("pipeline",),
-    ("tune",),
-    ("lab",),
-    ("bench",),
-    ("report",),
-    ("model_reports", "servers"),
-    ("learn",),
-    ("cli", "api", "diffing", "jax", "models", "ops", "profiling", "tensorflow", "testing"),
-)
-FLOORS = {name: level for level, names in enumerate(_FROM_THE_BOTTOM) for name in names}
 TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
@@ -85,7 +53,7 @@ def floor(path: Path, root: Path = ROOT) -> str:
 def violations(path: Path, root: Path = ROOT) -> list[str]:
     """The imports of a file that do not go down, as messages."""
     here = floor(path, root)
-    level = FLOORS.get(here, TOP.get(here))
+    level = LEVELS.get(here, TOP.get(here))
     if level is None:
         return [f"{path}: no floor is named {here!r}"]
     found = []
@@ -94,7 +62,7 @@ def violations(path: Path, root: Path = ROOT) -> list[str]:
         if parts[0] != "wavecast":
             continue
         target = parts[1] if len(parts) > 1 else "__init__"
-        above = FLOORS.get(target, TOP["__init__"])  # a name of the package itself is above all
+        above = LEVELS.get(target, TOP["__init__"])  # a name of the package itself is above all
         if target != here and above >= level:
             found.append(f"{path}:{imported.line}: {here} imports {imported.name}")
     return found
@@ -102,6 +70,32 @@ def violations(path: Path, root: Path = ROOT) -> list[str]:
 
 def test_imports_only_go_down() -> None:
     assert [message for path in files() for message in violations(path)] == []
+
+
+def test_every_room_has_a_floor_and_every_floor_its_rooms() -> None:
+    assert {floor(path) for path in files()} == {*LEVELS, *TOP}
+
+
+def test_the_docs_have_the_table_of_floors() -> None:
+    """Out of date: python -m tests.structure.floors --write"""
+    text = DOCS.read_text(encoding="utf-8")
+    assert with_table(text) == text
+
+
+def test_the_headings_of_the_docs_have_the_numbers_of_the_floors() -> None:
+    headings = re.findall(r"^## (\d+ · .+)$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    numbers = dict(pair.split(" · ")[::-1] for heading in headings for pair in heading.split(", "))
+    assert len(numbers) > 10
+    assert {name: int(number) for name, number in numbers.items()} == {
+        name: LEVELS[name] for name in numbers
+    }
+
+
+def test_a_table_that_differs_is_found() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    changed = text.replace("| `arch` |", "| `arch`, `isa` |")
+    assert changed != text
+    assert with_table(changed) == text
 
 
 @pytest.mark.parametrize(
