@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from statistics import NormalDist
 
 from wavecast.arch import Device
 from wavecast.perfmodel.distance import (
@@ -31,6 +32,8 @@ from wavecast.perfmodel.prediction import IntervalBasis, Prediction
 
 COVERAGE = 0.8
 """Share of measurements that an interval should contain."""
+HALF_WIDTH = NormalDist().inv_cdf((1 + COVERAGE) / 2)
+"""Standard deviations of a normal distribution from its middle to the end of such an interval."""
 
 SIZES = ((1e-5, "<10 µs"), (1e-4, "10–100 µs"), (1e-3, "0.1–1 ms"), (math.inf, "≥1 ms"))
 
@@ -149,6 +152,7 @@ def read(text: str) -> ResidualTable:
 __all__ = [
     "BEST",
     "COVERAGE",
+    "HALF_WIDTH",
     "NEAR",
     "SIZES",
     "Key",

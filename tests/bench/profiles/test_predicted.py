@@ -17,6 +17,7 @@ from wavecast.bench.profiles.nesting import adopt
 from wavecast.bench.profiles.predicted import predict
 from wavecast.bench.profiles.profile import NONE, Profile, ProfiledKernel, ProfiledOp
 from wavecast.integrations.torch_graph.profiled import UnknownCall, calls
+from wavecast.perfmodel.intervals import HALF_WIDTH
 from wavecast.perfmodel.ops.gemm import Gemm
 
 pytestmark = pytest.mark.torch
@@ -79,7 +80,7 @@ def test_another_chip_keeps_the_ratio_of_measured_to_predicted() -> None:
     assert moved.seconds == pytest.approx(110e-6 * ratio)
     widths = [math.log(one.high / one.low) / 2 for one in (here.known[0], there.known[0])]
     # Chips err independently, and one operator says little of the others of its category.
-    others = 1.2816 * moved.operators[1].deviation
+    others = HALF_WIDTH * moved.operators[1].deviation
     assert others > math.hypot(*widths)
     factor = math.exp((100 * math.hypot(*widths) + 10 * others) / 110)
     assert (moved.seconds / moved.low, moved.high / moved.seconds) == pytest.approx((factor,) * 2)

@@ -25,9 +25,8 @@ from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.replay import ProfileTimeline, measured, replay
 from wavecast.errors import MissingFact
 from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.intervals import HALF_WIDTH
 
-_EIGHTY: Final = 1.2816
-"""Standard deviations to the end of an 80 % interval."""
 _CHIP_DEVIATION: Final = 0.35
 """Of the logarithm of a ratio that is that of the chips (assumed)."""
 _LEAST_SHARE: Final = 0.1
@@ -110,7 +109,7 @@ def elsewhere(
         for row, one in enumerate(here.operators)
     ]
     seconds = sum(one.seconds for one in moved)
-    factor = math.exp(_EIGHTY * _deviation(moved, seconds))
+    factor = math.exp(HALF_WIDTH * _deviation(moved, seconds))
     ratios = [one.ratio for one in moved]
     durations = profile.launches.duration
     times = [ratios[row] * durations[n] * 1e-9 for n, row in enumerate(here.rows)]

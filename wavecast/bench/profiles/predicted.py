@@ -29,6 +29,7 @@ from wavecast.bench.profiles.libraries import LibraryPrices
 from wavecast.bench.profiles.profile import NONE, Profile
 from wavecast.errors import MissingFact, MissingTool
 from wavecast.extras import install_hint
+from wavecast.perfmodel.intervals import HALF_WIDTH
 from wavecast.systems.sources.calls import ModuleGraph
 from wavecast.systems.sources.kernels import CallKernel, kernels
 from wavecast.systems.sources.part import KernelPart
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from wavecast.perfmodel.ops.base import Op
 
 _LISTED: Final = "float"
-_SD: Final = 2 * 1.2816
-"""Standard deviations between the ends of an 80 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class OperatorTime:
     @property
     def deviation(self) -> float:
         """Standard deviation of the logarithm of the predicted time; NaN without one."""
-        return math.log(self.high / self.low) / _SD if self.low > 0 else math.nan
+        return math.log(self.high / self.low) / (2 * HALF_WIDTH) if self.low > 0 else math.nan
 
     @property
     def in_interval(self) -> bool:
