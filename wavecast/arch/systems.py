@@ -83,7 +83,7 @@ def system(selector: str, files: Files = (), system_files: Files = ()) -> System
         return _of_table(named[text.lower()], files)
     counted = _COUNTED.fullmatch(text)
     if counted is None:
-        return _of_device(load(_known(text, named, files), files), 1, 1)
+        return of_device(load(_known(text, named, files), files), 1)
     count, rest = int(counted[1]), counted[2].strip()
     if rest.lower() in named:
         table = named[rest.lower()]
@@ -91,8 +91,8 @@ def system(selector: str, files: Files = (), system_files: Files = ()) -> System
     inner = _COUNTED.fullmatch(rest)
     if inner is not None and not _is_device(rest, files):
         device = load(_known(inner[2].strip(), named, files), files)
-        return _of_device(device, int(inner[1]), count)
-    return _of_device(load(_known(rest, named, files), files), count, 1)
+        return of_device(device, int(inner[1]), count)
+    return of_device(load(_known(rest, named, files), files), count)
 
 
 def node_size(device: Device) -> int:
@@ -143,7 +143,8 @@ def _of_table(table: SystemTable, files: Files, nodes: int = 0) -> System:
     return _checked(System(name, device, table.gpus * nodes, nodes, table.fabric(device), network))
 
 
-def _of_device(device: Device, gpus: int, nodes: int) -> System:
+def of_device(device: Device, gpus: int, nodes: int = 1) -> System:
+    """The machine of `nodes` nodes of `gpus` GPUs. Raises as `system`."""
     most = node_size(device)
     if not 1 <= gpus <= most:
         count = f"{nodes}x{gpus}" if nodes > 1 else f"{gpus}"
@@ -208,4 +209,4 @@ def _tables(system_files: Files) -> Mapping[str, SystemTable]:
     return found
 
 
-__all__ = ["System", "figures", "names", "node_fabric", "node_size", "system"]
+__all__ = ["System", "figures", "names", "node_fabric", "node_size", "of_device", "system"]

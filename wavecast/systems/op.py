@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import ClassVar, Final, Self
 
 from wavecast.arch import Device
-from wavecast.arch.systems import node_size, system
+from wavecast.arch.systems import node_size, of_device
 from wavecast.errors import UnknownName, Unpredictable, UsageError
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.ops.base import Op
@@ -80,7 +80,7 @@ class ServedModel(Op):
     def predict(self, device: Device) -> Prediction:
         """Simulate the load. Raises Unpredictable where the model does not fit, and as
         `ModelOnSystem`."""
-        answer = _served(self.model, device.id, self.deployment, self.load)
+        answer = _served(self.model, device, self.deployment, self.load)
         interval = {"ttft": answer.ttft, "tpot": answer.tpot}.get(self.metric)
         if interval is None:
             rate = answer.output_rate
@@ -116,27 +116,27 @@ class ServedModel(Op):
 
 
 @lru_cache(maxsize=4)
-def _ready(model: str, device: str, deployment: Deployment) -> ModelOnSystem:
-    from wavecast.arch import load
-
-    found, gpus = load(device), deployment.parallel.gpus
+def _ready(model: str, device: Device, deployment: Deployment) -> ModelOnSystem:
+    gpus = deployment.parallel.gpus
     pools = deployment.disaggregation
     total = pools.gpus(deployment.parallel) if pools else gpus
     largest = max(gpus, pools.parallel.gpus if pools and pools.parallel else 0)
-    if largest > node_size(found):
+    most = node_size(device)
+    if largest > most:
         raise Unpredictable(f"{largest} GPUs are several nodes, whose links are not modelled")
     name, values = huggingface.load(model)
-    selector = f"{total}x{device}"
-    if pools and total > node_size(found):
-        selector = f"{pools.instances}x{largest}x{device}"
-    ready = ModelOnSystem(name, values, system(selector), deployment)
+    if pools and total > most:
+        machine = of_device(device, largest, pools.instances)
+    else:
+        machine = of_device(device, total)
+    ready = ModelOnSystem(name, values, machine, deployment)
     if ready.lacking is not None:
         raise Unpredictable(f"{model} does not fit {gpus} GPUs")
     return ready
 
 
 @lru_cache(maxsize=256)
-def _served(model: str, device: str, deployment: Deployment, load: Load) -> ServingAnswer:
+def _served(model: str, device: Device, deployment: Deployment, load: Load) -> ServingAnswer:
     return _ready(model, device, deployment).serve(load)
 
 
