@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from tests.warm_python import finished
 from wavecast.cli.learn import command
 from wavecast.errors import InputError, UnknownName
 from wavecast.learn.chapter import Chapter, chapter, chapters
-from wavecast.learn.goals import GOALS, check, explained
+from wavecast.learn.goals import GOALS, check, explained, unexecuted
+from wavecast.report.course import render_goal
 from wavecast.servers import verbs
 
 CHAPTERS = chapters()
@@ -60,6 +64,21 @@ def test_a_wrong_kernel_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     first = next(check(one, path))
     assert (first.goal, first.reached) == ("right on gfx942", False)
     assert first.detail
+
+
+def test_what_cannot_be_executed_is_shown_as_not_checked() -> None:
+    one = chapter("porting")
+    assert "sm_90" in one.arch
+    goal = unexecuted("sm_90")
+    assert goal is not None
+    assert not goal.checked
+    text = io.StringIO()
+    console = Console(file=text, width=100)
+    for shown in (goal, replace(goal, checked=True), replace(goal, checked=True, reached=False)):
+        render_goal(shown, console)
+    marks = [line[:2] for line in text.getvalue().splitlines()]
+    assert marks == ["? ", "✔ ", "✖ "]
+    assert [unexecuted(arch) for arch in ("gfx942", "gfx1100")] == [None, None]
 
 
 def test_a_chapter_is_never_overwritten(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ class GoalResult(Protocol):
     @property
     def reached(self) -> bool: ...
     @property
+    def checked(self) -> bool: ...
+    @property
     def detail(self) -> str: ...
 
 
@@ -53,8 +55,10 @@ def render_list(chapters: Sequence[ChapterTitle], console: Console) -> None:
 
 
 def render_goal(goal: GoalResult, console: Console) -> None:
-    """`✔ no spills on gfx942: 0 registers`."""
+    """`✔ no spills on gfx942: 0 registers`; `? ` before a goal that nothing here can check."""
     mark = ("✔ ", "green") if goal.reached else ("✖ ", "bold red")
+    if not goal.checked:
+        mark = ("? ", "yellow")
     line = Text.assemble(mark, goal.goal)
     if goal.detail:
         line.append(f": {goal.detail}", style="dim")
