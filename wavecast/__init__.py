@@ -29,24 +29,25 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast import ops, testing
-    from wavecast.api import estimate, explain
-    from wavecast.diffing import diff
+    from wavecast.api.diff import diff
+    from wavecast.api.estimate import estimate
+    from wavecast.api.explain import explain
+    from wavecast.api.model import model, serve
+    from wavecast.api.profile import profile
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
-    from wavecast.models import model, serve
-    from wavecast.profiling import profile
 
 _MODULES = ("ops", "testing")
 _LAZY = {
-    "estimate": "wavecast.api",
-    "explain": "wavecast.api",
+    "estimate": "wavecast.api.estimate",
+    "explain": "wavecast.api.explain",
     "capture": "wavecast.integrations.triton",
     "device": "wavecast.integrations.triton",
-    "diff": "wavecast.diffing",
+    "diff": "wavecast.api.diff",
     "load": "wavecast.integrations.module",
-    "model": "wavecast.models",
-    "profile": "wavecast.profiling",
-    "serve": "wavecast.models",
+    "model": "wavecast.api.model",
+    "profile": "wavecast.api.profile",
+    "serve": "wavecast.api.model",
 }
 
 __all__ = [

@@ -8,6 +8,7 @@
     │       └── UnknownOpcode     a mnemonic the opcode table has no row for
     ├── MissingTool               a program or optional package that is not installed
     ├── CompileError              the compiler refused a kernel
+    ├── AllFailed                 nothing of an input could be explained; a line per failure
     ├── CaptureError              a script could not be run far enough to capture a launch
     ├── LaunchError               arguments that do not match the kernel
     ├── MissingFact               a fact about a device without a published value
@@ -106,6 +107,14 @@ class CompileError(WavecastError):
     def __init__(self, message: str, *, log: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.log = log
+
+
+class AllFailed(WavecastError):
+    """Nothing could be explained: `lines` say why, one per failure."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = tuple(dict.fromkeys(" ".join(line.split()) for line in lines))
+        super().__init__("; ".join(self.lines))
 
 
 class CaptureError(WavecastError):

@@ -99,7 +99,7 @@ def test_a_kernel_of_one_side_only(capsys, pair, tmp_path: Path) -> None:
     [
         ((), "needs two files"),
         (("--bisect",), "--bisect needs --kpi"),
-        (("--kpi", "spills", "B"), "need --bisect"),
+        (("--kpi", "spills", "B"), "--kpi belongs to --bisect"),
         (("--commit", "a", "--triton", "3.8.0"), "exclude each other"),
         (("--triton", "1.0", "--triton", "2.0", "--triton", "3.0"), "once or twice"),
         (("--triton", "3.8.0"), "is not a script"),
@@ -188,8 +188,8 @@ def test_a_search_over_releases(capsys, monkeypatch: pytest.MonkeyPatch, pair) -
     assert "taken to stay worse" in out
     assert "v_exp_f32" in out
     assert err.splitlines()[:2] == [
-        "triton 3.6.0: good: saxpy mi300x: 0",
-        "triton 3.9.0: worse: saxpy mi300x: 4",
+        "wavecast: triton 3.6.0: good: saxpy mi300x: 0",
+        "wavecast: triton 3.9.0: worse: saxpy mi300x: 4",
     ]
     code, out, _ = diff(capsys, *asked, "--to", "3.7.1", "-f", "json")
     assert (code, json.loads(out)["first_worse"]) == (0, "")

@@ -11,10 +11,10 @@ import click
 import pytest
 
 from tests.documents.pages import ROOT, shell_commands
-from wavecast.cli import engine_tables, module
+from wavecast.cli import engine_tables, model
 from wavecast.cli.main import cli
 
-OTHER_FORMS = {"model": (module.command,), "tune": (engine_tables.command,)}
+OTHER_FORMS = {"model": (model.module_command,), "tune": (engine_tables.command,)}
 """What commands become with a module, and with --table."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 _ENDS = ("|", "||", "&&", ";", ">", "2>&1", "#")

@@ -16,7 +16,7 @@ from tests.fuzz import mutate, shapes
 from tests.fuzz.execution import execute
 from wavecast import isa
 from wavecast.errors import WavecastError
-from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline import SourceOptions, explain_path, select
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "compile" / "data"
@@ -143,7 +143,7 @@ def _explain(suffix: str) -> Callable[[bytes, random.Random], None]:
         text = data.decode("latin-1")
         named = [target for target in _DEVICES[suffix] if target in text]
         selection = select([named[0] if named else rng.choice(_DEVICES[suffix])])
-        options = ExplainOptions(
+        options = SourceOptions(
             grid=rng.choice(_GRIDS),
             block=rng.choice(_BLOCKS),
             dynamic_lds=rng.choice((0, 1, 1 << 40)),
@@ -172,7 +172,7 @@ def _arch_file(data: bytes, rng: random.Random) -> None:
         selection = select([name], [path])
         code = Path(folder) / "copy.s"
         code.write_text((DATA / "saxpy.gfx942.s").read_text())
-        explain_path(code, selection, ExplainOptions(grid=(64, 1, 1), block=(256, 1, 1)))
+        explain_path(code, selection, SourceOptions(grid=(64, 1, 1), block=(256, 1, 1)))
 
 
 def _settings(data: bytes, rng: random.Random) -> None:

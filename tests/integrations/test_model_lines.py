@@ -15,7 +15,7 @@ from rich.console import Console  # noqa: E402
 import wavecast  # noqa: E402
 from tests.integrations import compiled_net  # noqa: E402
 from wavecast import arch  # noqa: E402
-from wavecast.pipeline import ExplainOptions, explain_path, select  # noqa: E402
+from wavecast.pipeline import SourceOptions, explain_path, select  # noqa: E402
 from wavecast.pipeline.model_lines import ModelLines, line_changes, model_lines  # noqa: E402
 from wavecast.pipeline.result import ExplainReport, ModelLineTime  # noqa: E402
 from wavecast.pipeline.run import explain_launches  # noqa: E402
@@ -128,7 +128,7 @@ def test_what_the_library_changes(tmp_path: Path) -> None:
         "with torch.no_grad():\n"
         "    torch.compile(Net().to('cuda'))(torch.randn(8, 64, device='cuda'))\n"
     )
-    report = explain_path(script, select(["gfx942"]), ExplainOptions(replace=True))
+    report = explain_path(script, select(["gfx942"]), SourceOptions(replace=True))
     by_line = {one.lines: one.after.kernels for one in report.changes}
     assert by_line[place("a line of the model"),] == ("norm_rows_kernel",)
     assert any("matmul" in name for name in by_line[place("another line"),])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wavecast.errors import InputError
-from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline import SourceOptions, explain_path, select
 
 COPY = """
 	.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
@@ -48,7 +48,7 @@ def assembly(tmp_path: Path) -> Path:
 
 
 def explain(path: Path, arch: str = "gfx942", **options):
-    return explain_path(path, select([arch]), ExplainOptions(**options))
+    return explain_path(path, select([arch]), SourceOptions(**options))
 
 
 def test_without_a_grid_nothing_is_made_up(assembly: Path) -> None:

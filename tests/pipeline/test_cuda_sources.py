@@ -9,7 +9,7 @@ import pytest
 
 from wavecast.compile import CodeObject, cuda, toolchain
 from wavecast.errors import MissingTool
-from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline import SourceOptions, explain_path, select
 from wavecast.pipeline.plan import Plan, Planned
 from wavecast.pipeline.same_kernels import matched
 from wavecast.report import summary
@@ -27,7 +27,7 @@ def test_one_source_is_compared_across_vendors() -> None:
         pytest.skip(str(error))
     values = {"x": "f16[64,1024]", "out": "f32[64]", "n": "1024"}
     plan = Plan("", (64, 1, 1), (256, 1, 1), 0, {k: Planned(v) for k, v in values.items()})
-    options = ExplainOptions(kernels="sum", plan=plan)
+    options = SourceOptions(kernels="sum", plan=plan)
     report = explain_path(WARPS, select(["h100", "mi300x"]), options)
     assert report.failures == ()
     nvidia, amd = report.explanations

@@ -16,7 +16,7 @@ import pytest
 
 from tests.golden import GoldenFile
 from tests.targets import QUICK, thorough_beyond
-from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline import SourceOptions, explain_path, select
 from wavecast.pipeline.library import KernelFacts, surveyed
 from wavecast.pipeline.result import Explanation
 
@@ -128,7 +128,7 @@ def _kernel(kernel: KernelFacts) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("script", "target"), in_turn(EXAMPLES), ids=label)
 def test_an_example(script: Path, target: str, golden: GoldenFile) -> None:
-    report = explain_path(script, select([target]), ExplainOptions())
+    report = explain_path(script, select([target]), SourceOptions())
     assert not report.failures
     assert {one.device.target for one in report.explanations} == {target}
     launches = [_launch(one) for one in report.explanations]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline import SourceOptions, explain_path, select
 from wavecast.pipeline.result import ExplainReport
 
 pytest.importorskip("torch")
@@ -36,7 +36,7 @@ for length, block in ((8192, 256), (65536, 512)):
 def explained(folder: Path, *, sample: bool) -> ExplainReport:
     script = folder / "ragged.py"
     script.write_text(SCRIPT)
-    return explain_path(script, select(["mi300x", "mi325x"]), ExplainOptions(sample=sample))
+    return explain_path(script, select(["mi300x", "mi325x"]), SourceOptions(sample=sample))
 
 
 def test_data_decides_how_long_and_a_sample_tells(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.pipeline import ExplainOptions, explain_path, select
+from wavecast.pipeline import SourceOptions, explain_path, select
 from wavecast.report.instruction_times import instruction_times
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/matmul.py"
@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples/matmul.py"
 @pytest.mark.torch
 @pytest.mark.parametrize("arch", ["gfx942", "sm_90"])
 def test_instructions_are_those_of_the_lines_with_most_time(arch: str) -> None:
-    (explanation,) = explain_path(EXAMPLE, select([arch]), ExplainOptions()).explanations
+    (explanation,) = explain_path(EXAMPLE, select([arch]), SourceOptions()).explanations
     rows = instruction_times(explanation)
     assert list(rows) == sorted(rows, key=lambda row: -row.seconds)
     prediction = explanation.predicted.prediction

@@ -45,6 +45,7 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
             "all; what a run may take of the machine; counts with their nouns",
             "`ProcessLimits`",
         ),
+        Room(("options",), "what options of verbs are and which values they take", "`Options`"),
         Room(("packing",), "plain values as msgpack, for caches and between processes", "bytes"),
     ),
     (
@@ -167,15 +168,18 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
             "tools of coding agents (MCP), diagnostics of editors (LSP), the workbench: what verbs "
             "find, from other processes",
         ),
-        Room(("model_reports",), "results of `wavecast.model`, which show and store themselves"),
     ),
     (Room(("learn",), "the course: chapters as data, goals checked by running verbs"),),
     (
-        Room(("cli",), "verbs, options, exit codes"),
         Room(
-            ("api", "models", "diffing", "profiling"),
-            "`wavecast.explain`, `wavecast.model`, `wavecast.diff`, `wavecast.profile`",
+            ("api",),
+            "a file per verb: its options, its function, its result: `wavecast.explain`, "
+            "`wavecast.model`",
+            "`ShownResult`",
         ),
+    ),
+    (
+        Room(("cli",), "commands, made of the options of the verbs; output, exit codes"),
         Room(("ops", "jax", "tensorflow"), "operators of the library for PyTorch, JAX, TensorFlow"),
         Room(("testing",), "times of calls, in the form Triton's users know"),
     ),

@@ -99,7 +99,7 @@ from wavecast.cli.commands import COMMANDS
 
 for module, _ in COMMANDS.values():
     import_module(module)
-for module in ("api", "diffing", "models", "profiling", "testing"):
+for module in ("api.diff", "api.explain", "api.model", "api.profile", "testing"):
     import_module(f"wavecast.{module}")
 """
 FAIL = """

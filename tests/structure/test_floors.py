@@ -33,7 +33,7 @@ OPTIONAL = {
     "sglang": {"integrations"},
     "jinja2": {"report"},
     "google": {"integrations"},
-    "rich": {"report", "cli", "api", "diffing", "model_reports", "profiling"},
+    "rich": {"report", "cli", "api"},
     "click": {"cli"},
     "mcp": {"servers"},
     "nbformat": {"learn"},

@@ -20,7 +20,6 @@ def ready() -> Ready:
     """`ready(model, machine, tensor=8, engine="vllm", …)`."""
 
     def make(model: str, machine: str, tensor: int = 1, **given: Any) -> ModelOnSystem:
-        name, values = huggingface.load(model)
         parallel = Parallelism(
             tensor=tensor,
             pipeline=given.pop("pipeline", 1),
@@ -28,6 +27,6 @@ def ready() -> Ready:
             attention_data=given.pop("attention_data", False),
         )
         deployment = Deployment(parallel=parallel, **given)
-        return ModelOnSystem(name, values, system(machine), deployment)
+        return ModelOnSystem(huggingface.load(model), system(machine), deployment)
 
     return make

@@ -20,10 +20,8 @@ from wavecast.systems.parallel import Parallelism
 
 
 def ready(model: str, machine: str, parallel: Parallelism, engine: str = "sglang"):
-    name, values = huggingface.load(model)
-    return ModelOnSystem(
-        name, values, system(machine), Deployment(parallel=parallel, engine=engine)
-    )
+    deployment = Deployment(parallel=parallel, engine=engine)
+    return ModelOnSystem(huggingface.load(model), system(machine), deployment)
 
 
 def sparse_nodes(parallel: Parallelism, machine: str, decode: int = 64) -> dict[str, Node]:
@@ -81,7 +79,7 @@ def test_groups_that_do_not_divide_nodes():
 def test_nodes_are_noted():
     from wavecast.systems.answer import answer
 
-    found = answer("gpt-oss-20b", system("2x1xMI300X"), Deployment(), ())
+    found = answer(huggingface.load("gpt-oss-20b"), system("2x1xMI300X"), Deployment(), ())
     assert any("over nodes" in note for note in found.notes)
 
 

@@ -21,6 +21,7 @@ from wavecast.report import (
     timeline_plot,
 )
 from wavecast.systems.answer import Deployment
+from wavecast.systems.huggingface import load
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.serving import Load
 from wavecast.systems.slices import TimelineSlice
@@ -37,7 +38,7 @@ def found() -> ModelStudy:
         (system(name), Deployment(dtype="fp8", parallel=Parallelism(tensor=1)))
         for name in ("mi300x", "mi355x")
     ]
-    return study("Llama-3.1-8B", deployed, LOADS, StudyQuestions())
+    return study(load("Llama-3.1-8B"), deployed, LOADS, StudyQuestions())
 
 
 class _Balance(HTMLParser):

@@ -51,7 +51,6 @@ def test_a_model_type_without_a_class():
 
 
 def test_the_answer_notes_them():
-    name, values = huggingface.load("gpt-oss-120b")
     deployment = Deployment(parallel=Parallelism(tensor=8), check_plan=True)
-    ready = ModelOnSystem(name, values, system("8xMI300X"), deployment)
+    ready = ModelOnSystem(huggingface.load("gpt-oss-120b"), system("8xMI300X"), deployment)
     assert any("mlp.experts" in note for note in ready.notes)

@@ -108,21 +108,24 @@ def test_figures_of_the_examples(names) -> None:
 
 def test_a_search_has_a_page_and_no_trace(names) -> None:
     assert "<td" in names["found"].html()
-    with pytest.raises(UsageError, match="no trace"):
-        names["found"].perfetto()
+    assert not hasattr(names["found"], "perfetto")
 
 
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"speculative": "mtp:2"}, UnknownName, "unknown argument of a served model"),
-        ({"slo": "tpot<1ms"}, UsageError, "belong to search"),
-        ({"search": "tp", "perfetto": "a.json"}, UsageError, "no trace"),
+        ({"speculative": "mtp:2"}, UnknownName, "unknown option 'speculative'"),
+        ({"slo": "tpot<1ms"}, UsageError, "--slo belongs to --search"),
+        ({"search": "tp", "perfetto": "a.json"}, UsageError, "--perfetto does not apply"),
         ({"search": "tp", "rate": 2.0}, UsageError, "closed loops only"),
         ({"expert_load": "a", "expert_skew": 1.0}, UsageError, "exclude each other"),
         ({"rate": 2.0, "concurrency": 4}, UsageError, "exclude each other"),
         ({"trace_file": "a", "concurrency": 4}, UsageError, "exclude each other"),
-        ({"train": True, "batch": 8, "seq": 64, "sequences": 2}, UnknownName, "of a training"),
+        (
+            {"train": True, "batch": 8, "seq": 64, "sequences": 2},
+            UnknownName,
+            "unknown option 'sequences'",
+        ),
         ({"train": True, "batch": 8, "seq": 64, "fsdp": True, "zero": 1}, UsageError, "zero 3"),
     ],
 )

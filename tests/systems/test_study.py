@@ -13,6 +13,7 @@ from wavecast.systems.answer import Deployment, answer, loads
 from wavecast.systems.comparison import bound, ratio
 from wavecast.systems.economy import Economy
 from wavecast.systems.findings import LEAST, findings
+from wavecast.systems.huggingface import load
 from wavecast.systems.intervals import Interval, RatioErrors
 
 
@@ -80,8 +81,8 @@ def test_findings_are_worth_something_and_ordered(report) -> None:
 def test_graphs_are_advised_where_steps_are_not_captured() -> None:
     deployment = Deployment(dtype="fp8", engine_fields=(("graphs", False),))
     machine, asked = system("mi300x"), loads(64, 32, concurrency=(1,))
-    before = answer("Llama-3.1-8B", machine, deployment, asked)
-    found = findings("Llama-3.1-8B", machine, deployment, asked, before)
+    before = answer(load("Llama-3.1-8B"), machine, deployment, asked)
+    found = findings(load("Llama-3.1-8B"), machine, deployment, asked, before)
     assert "capture graphs of up to 512 sequences" in [one.advice for one in found.changes]
 
 

@@ -8,6 +8,7 @@ from wavecast.arch.systems import system
 from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.systems.answer import Deployment, loads
 from wavecast.systems.changes import parse, together
+from wavecast.systems.huggingface import load
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.whatif import what_if
 
@@ -16,7 +17,7 @@ LOADS = loads(256, 64, concurrency=(8,), requests=16)
 
 def changed(text: str, machine: str = "8xMI300X", tensor: int = 8, **given):
     deployment = Deployment(dtype="fp8", parallel=Parallelism(tensor=tensor), **given)
-    return what_if("Llama-3.1-8B", system(machine), deployment, LOADS, parse(text))
+    return what_if(load("Llama-3.1-8B"), system(machine), deployment, LOADS, parse(text))
 
 
 def test_every_part_is_changed() -> None:

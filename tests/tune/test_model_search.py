@@ -17,6 +17,7 @@ from wavecast.documents.system_search import ModelSearchDocument
 from wavecast.errors import InputError, UnknownName, UsageError
 from wavecast.report.systems_search import render
 from wavecast.systems.answer import Deployment
+from wavecast.systems.huggingface import load
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.serving import Load
 from wavecast.tune import model_search
@@ -25,6 +26,7 @@ from wavecast.tune.model_space import configurations, dimensions, objectives
 
 LOAD = Load(64, 16, concurrency=4, requests=8)
 MODEL = "Llama-3.1-8B"
+CONFIG = load(MODEL)
 
 
 def space(text: str, machine: str = "2xMI300X"):
@@ -43,7 +45,7 @@ def test_every_combination_is_a_configuration() -> None:
 
 
 def test_the_best_is_first_and_nothing_beats_the_frontier() -> None:
-    found = search(MODEL, space("tp,dp,batch=1|8|32"), objectives("tpot<20ms"))
+    found = search(CONFIG, space("tp,dp,batch=1|8|32"), objectives("tpot<20ms"))
     assert found.tried == 12
     rates = [one.per_gpu for one in found.ranked]
     assert rates == sorted(rates, reverse=True)
@@ -58,17 +60,17 @@ def test_the_best_is_first_and_nothing_beats_the_frontier() -> None:
 
 
 def test_objectives_decide_what_is_ranked() -> None:
-    every = search(MODEL, space("batch=1|32"), ())
+    every = search(CONFIG, space("batch=1|32"), ())
     limit = sorted(one.tpot for one in every.ranked)
     between = (limit[0] + limit[1]) / 2 * 1e3
-    some = search(MODEL, space("batch=1|32"), objectives(f"tpot<{between:.6f}ms"))
+    some = search(CONFIG, space("batch=1|32"), objectives(f"tpot<{between:.6f}ms"))
     assert [one.concurrency for one in some.ranked] == [1]
     assert some.missed == 1
     assert len(some.frontier) == 2
 
 
 def test_what_does_not_fit_is_counted() -> None:
-    found = search("Llama-3.1-405B", space("dtype=bf16,tp=1|2"), ())
+    found = search(load("Llama-3.1-405B"), space("dtype=bf16,tp=1|2"), ())
     assert found.skipped == {"does not fit the memory": 2}
     assert not found.frontier
 
@@ -83,38 +85,38 @@ def test_values_are_separated_by_bars_or_commas() -> None:
 
 def test_a_search_continues_from_its_state(tmp_path, monkeypatch) -> None:
     state = tmp_path / "state"
-    first = search(MODEL, space("batch=1|8"), (), state=state)
+    first = search(CONFIG, space("batch=1|8"), (), state=state)
     whole = state.read_text()
     assert whole.count("\n") == 2
     state.write_text(whole[:-40])  # killed while it wrote the second
-    again = search(MODEL, space("batch=1|8"), (), state=state)
+    again = search(CONFIG, space("batch=1|8"), (), state=state)
     assert again.known == 1
     assert again.ranked == first.ranked
     monkeypatch.setattr(model_search, "predict_group", None)  # nothing is left to predict
-    assert search(MODEL, space("batch=1|8"), (), state=state).known == 2
+    assert search(CONFIG, space("batch=1|8"), (), state=state).known == 2
 
 
 def test_a_state_is_of_its_device_and_load(tmp_path) -> None:
     state = tmp_path / "state"
-    search(MODEL, space("batch=1"), (), state=state)
-    assert search(MODEL, space("batch=1", "mi355x"), (), state=state).known == 0
+    search(CONFIG, space("batch=1"), (), state=state)
+    assert search(CONFIG, space("batch=1", "mi355x"), (), state=state).known == 0
     other = [replace(one, load=replace(one.load, prompt=65)) for one in space("batch=1")]
-    assert search(MODEL, other, (), state=state).known == 0
-    assert search(MODEL, space("batch=1"), (), state=state).known == 1
+    assert search(CONFIG, other, (), state=state).known == 0
+    assert search(CONFIG, space("batch=1"), (), state=state).known == 1
 
 
 def test_a_file_that_is_something_else_is_refused(tmp_path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("hello\n")
     with pytest.raises(InputError, match="is not the state of a search"):
-        search(MODEL, space("batch=1"), (), state=path)
+        search(CONFIG, space("batch=1"), (), state=path)
     with pytest.raises(InputError, match="cannot write"):
-        search(MODEL, space("batch=1"), (), state=tmp_path / "none" / "state")
+        search(CONFIG, space("batch=1"), (), state=tmp_path / "none" / "state")
 
 
 def test_processes_find_the_same(tmp_path) -> None:
-    one = search(MODEL, space("tp=1|2,batch=1"), ())
-    two = search(MODEL, space("tp=1|2,batch=1"), (), state=tmp_path / "state", jobs=2)
+    one = search(CONFIG, space("tp=1|2,batch=1"), ())
+    two = search(CONFIG, space("tp=1|2,batch=1"), (), state=tmp_path / "state", jobs=2)
     assert one.ranked == two.ranked
 
 
@@ -146,11 +148,11 @@ def test_the_command(capsys) -> None:
     assert [one["concurrency"] for one in document["ranked"]] == [4, 1]
     code, out, err = call(capsys, "model", MODEL, "--slo", "ttft<2s")
     assert (code, out) == (2, "")
-    assert "belong to --search" in err
+    assert "--slo belongs to --search" in err
 
 
 def test_the_text_has_the_reasons_that_skip_most() -> None:
-    found = search(MODEL, space("tp,pp,batch=1"), ())
+    found = search(CONFIG, space("tp,pp,batch=1"), ())
     reasons = {f"reason {number}": 9 - number for number in range(9)}
     stream = io.StringIO()
     render(replace(found, skipped=reasons), Console(file=stream, width=100), slo="")

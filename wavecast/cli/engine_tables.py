@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from wavecast.cli import streams
-from wavecast.cli.types import Counts
+from wavecast.cli.types import click_type
 from wavecast.errors import UsageError
+from wavecast.options.values import Counts
 
 _SIZES = {"experts": "EXPERTSxINTERxHIDDENxTOPK", "fp8-product": "COLUMNSxDEPTH"}
 """What `--shape` has, by kernel."""
@@ -51,7 +52,7 @@ class SettingParam(click.ParamType):
 @click.option("--engine", default="vllm", show_default=True, help="vllm or sglang.")
 @click.option("-a", "--arch", default="gfx942", show_default=True, metavar="GPU[,GPU…]",
               help="AMD GPUs by name (mi300x) or target (gfx942).")  # fmt: skip
-@click.option("--batches", type=Counts(), default=None,
+@click.option("--batches", type=click_type(Counts()), default=None,
               help="Numbers of tokens: 1,16,256 or 1..4096 (doubling).")  # fmt: skip
 @click.option("--setting", "settings", type=SettingParam(), multiple=True,
               help="Values of a setting to try, instead of the default ones.")  # fmt: skip

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wavecast.cli.types import Dimensions, RegexParam, count
+from wavecast.cli.types import RegexParam, click_type, count
 from wavecast.errors import UsageError
+from wavecast.options.values import Dimensions
 
 if TYPE_CHECKING:
     from wavecast.lab.searching import LabSource
@@ -37,8 +38,9 @@ _SOURCE = (
                  help="TOML that adds a device or overrides facts of one."),
     click.option("-k", "--kernels", default="", type=RegexParam(),
                  help="Only kernels whose name matches."),
-    click.option("--grid", type=Dimensions(), help="Workgroups, for code that no script launches."),
-    click.option("--block", type=Dimensions(),
+    click.option("--grid", type=click_type(Dimensions()),
+                 help="Workgroups, for code that no script launches."),
+    click.option("--block", type=click_type(Dimensions()),
                  help="Threads per workgroup, for code that no script launches."),
     click.option("--lds", type=count(), default=0,
                  help="Dynamic LDS in bytes, for code that no script launches."),

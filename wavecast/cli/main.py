@@ -91,7 +91,7 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
     except WavecastError as error:
         if debug:
             raise
-        streams.fail(str(error), error.exit_code)
+        streams.fail(*getattr(error, "lines", (str(error),)), code=error.exit_code)
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -100,21 +100,21 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
         error.show()
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        streams.fail(error.format_message(), 2)
+        streams.fail(error.format_message())
     except OSError as error:
         if debug:
             raise
         streams.abandon()
         about = f"{error.filename}: " if error.filename else "cannot write the output: "
-        streams.fail(f"{about}{error.strerror or error}", 2)
+        streams.fail(f"{about}{error.strerror or error}")
     except Exception as error:
         if debug:
             raise
         if isinstance(error, ModuleNotFoundError) and (hint := hint_for(error.name or "")):
-            streams.fail(f"this needs {error.name}, which is not installed ({hint})", 2)
+            streams.fail(f"this needs {error.name}, which is not installed ({hint})")
         streams.fail(
             f"internal error, a bug in wavecast: {type(error).__name__}: {error} "
             "(run with --debug for the traceback)",
-            INTERNAL_ERROR,
+            code=INTERNAL_ERROR,
         )
     sys.exit(code if isinstance(code, int) else 0)

@@ -12,7 +12,8 @@ from wavecast.cli import streams
 from wavecast.cli.checking import CheckedCommand, Checking, check_options
 from wavecast.cli.supervise import script_exit
 from wavecast.cli.tracing import Tracing, trace_options
-from wavecast.cli.types import PROCESSES, Dimensions, NumberRange, RegexParam, count
+from wavecast.cli.types import PROCESSES, NumberRange, RegexParam, click_type, count
+from wavecast.options.values import Dimensions
 
 if TYPE_CHECKING:
     from wavecast.pipeline.hip_programs import ProgramOptions
@@ -66,8 +67,8 @@ _Grid = tuple[int, int, int]
               help="Script: execute only kernels whose name matches.")  # fmt: skip
 @click.option("--kernel", default="", metavar="NAME",
               help="Code: the kernel to launch, if there are several.")  # fmt: skip
-@click.option("--grid", type=Dimensions(), help="Code: workgroups.")
-@click.option("--block", type=Dimensions(), help="Code: work-items per workgroup.")
+@click.option("--grid", type=click_type(Dimensions()), help="Code: workgroups.")
+@click.option("--block", type=click_type(Dimensions()), help="Code: work-items per workgroup.")
 @click.option("--lds", type=count(), default=0, help="Code: dynamic LDS in bytes.")
 @click.option("--arg", "arguments", multiple=True, metavar="NAME=VALUE",
               help="Code: an argument: n=4096, x=f32[4096]:random(0), w=w.npy.")  # fmt: skip

@@ -117,14 +117,15 @@ def abandon() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def fail(message: str, code: int) -> NoReturn:
-    """Print `message` in one line on stderr and exit. What a user gave may be of any length: of a
-    long message the middle is left out."""
-    line = " ".join(message.split())
-    if len(line) > _LONGEST:
-        line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
-    if sys.stderr is not None:
-        print(f"wavecast: {line}", file=sys.stderr)
+def fail(*messages: str, code: int = 2) -> NoReturn:
+    """Print each message in one line on stderr and exit. What a user gave may be of any length: of
+    a long message the middle is left out."""
+    for message in messages:
+        line = " ".join(message.split())
+        if len(line) > _LONGEST:
+            line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
+        if sys.stderr is not None:
+            print(f"wavecast: {line}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -132,7 +133,7 @@ def interrupted(*, leave: bool) -> NoReturn:
     """Say so on stderr and exit with 130. `leave` ends the process at once, after what is
     registered for its exit: Python would take seconds to unload PyTorch."""
     if not leave:
-        fail("interrupted", _INTERRUPTED)
+        fail("interrupted", code=_INTERRUPTED)
     with contextlib.suppress(OSError, ValueError):
         print("wavecast: interrupted", file=sys.stderr, flush=True)
         atexit._run_exitfuncs()

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from wavecast.options.values import Files, OneOf, OptionValues
 from wavecast.patterns import regex
+
+
+class OptionValue(click.ParamType):
+    """The values of an option."""
+
+    def __init__(self, values: OptionValues) -> None:
+        self.values = values
+        self.name = values.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self.values.take(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def click_type(values: OptionValues) -> click.ParamType:
+    """The type of an option on a command line: what shells complete are types of click."""
+    match values:
+        case OneOf():
+            return click.Choice(values.words)
+        case Files():
+            folder, file = values.folder is not False, values.folder is not True
+            return click.Path(path_type=Path, dir_okay=folder, file_okay=file)
+    return OptionValue(values)
+
 
 PROCESSES: Final = click.IntRange(1, 1024)
 """Of processes or threads."""
-_MOST_COUNTED: Final = 1 << 20
 
 
 def count(least: int = 0, most: int = (1 << 31) - 1) -> click.IntRange:
@@ -51,54 +78,6 @@ class RegexParam(click.ParamType):
     ) -> str:
         regex(value, param.opts[0] if param is not None else "")
         return value
-
-
-class Counts(click.ParamType):
-    """`1,4,16` or `4..256`, which doubles."""
-
-    name = "N[,N…|..N]"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        found: list[int] = []
-        try:
-            for part in str(value).split(","):
-                low, dots, high = part.partition("..")
-                first, last = int(low), int(high) if dots else int(low)
-                if not 0 < first <= last <= _MOST_COUNTED:
-                    raise ValueError
-                while first < last:
-                    found.append(first)
-                    first *= 2
-                found.append(last)
-        except ValueError:
-            self.fail(
-                f"{value!r} is not like 1,4,16 or 4..256, up to {_MOST_COUNTED:,}", param, ctx
-            )
-        return tuple(dict.fromkeys(found))
-
-
-class Dimensions(click.ParamType):
-    """`X[,Y[,Z]]` with positive integers; missing ones are 1."""
-
-    name = "X[,Y[,Z]]"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int, int]:
-        if isinstance(value, tuple):
-            return value
-        try:
-            numbers = [int(part) for part in str(value).replace("x", ",").split(",")]
-        except ValueError:
-            numbers = []
-        if not 1 <= len(numbers) <= 3 or not all(0 < number < 1 << 31 for number in numbers):
-            self.fail(f"{value!r} is not one to three positive integers below 2^31", param, ctx)
-        x, y, z = (*numbers, 1, 1)[:3]
-        return x, y, z
 
 
 class QuantityParam(click.ParamType):

@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.run import ExplainOptions, explain_launches, explain_path
+    from wavecast.pipeline.run import SourceOptions, explain_launches, explain_path
     from wavecast.pipeline.selection import DEFAULT, Selection, select, selectors
     from wavecast.pipeline.steps import Given
 
 _LAZY = {
     "DEFAULT": "selection",
-    "ExplainOptions": "run",
+    "SourceOptions": "run",
     "Given": "steps",
     "Selection": "selection",
     "explain_launches": "run",
@@ -26,9 +26,9 @@ _LAZY = {
 
 __all__ = [
     "DEFAULT",
-    "ExplainOptions",
     "Given",
     "Selection",
+    "SourceOptions",
     "explain_launches",
     "explain_path",
     "select",

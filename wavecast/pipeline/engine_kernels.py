@@ -23,6 +23,7 @@ from wavecast.pipeline.library import Surveyed, survey
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem
 from wavecast.systems.graph import Step, head_nodes, layer_nodes
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.pricing import Priced
 
@@ -97,10 +98,9 @@ class EngineReport:
 
 @dataclass(frozen=True, slots=True)
 class EngineModel:
-    """A model that is deployed on GPUs, with the values of its `config.json`."""
+    """A model that is deployed on GPUs."""
 
-    name: str
-    config: Mapping[str, Any]
+    config: ModelConfig
     ready: ModelOnSystem
 
     @staticmethod
@@ -108,18 +108,18 @@ class EngineModel:
         """Raises as `engine_report`."""
         if deployment.engine != ENGINE:
             raise UsageError(f"{deployment.engine}: only layers of {ENGINE} are known")
-        name, values = huggingface.load(model)
+        config = huggingface.load(model)
         machine = system(f"{deployment.parallel.gpus}x{gpu}")
-        return EngineModel(name, values, ModelOnSystem(name, values, machine, deployment))
+        return EngineModel(config, ModelOnSystem(config, machine, deployment))
 
     def kernels(self, step: Step) -> Iterable[tuple[EngineKernel, int]]:
         """The kernels of a step, and in how many layers each runs."""
         builder, device = self.ready.model.builder, self.ready.system.device
         for layer, count in self.ready.architecture.layers:
             for node in layer_nodes(builder, layer, step):
-                yield EngineKernel(node, layer, step, builder, self.config, device), count
+                yield EngineKernel(node, layer, step, builder, self.config.values, device), count
         for node in head_nodes(builder, step):
-            yield EngineKernel(node, None, step, builder, self.config, device), 1
+            yield EngineKernel(node, None, step, builder, self.config.values, device), 1
 
 
 def engine_report(
@@ -163,7 +163,7 @@ def engine_report(
     bounded = ready.model.prices.bounded.items()
     notes = (*ready.notes, *(f"{kernel}: only a bound, because {why}" for kernel, why in bounded))
     gpus = deployment.parallel.gpus
-    return EngineReport(found.name, ENGINE, device, gpus, formats, served, notes)
+    return EngineReport(found.config.name, ENGINE, device, gpus, formats, served, notes)
 
 
 def steps(prompt: int, sequences: int, context: int) -> tuple[tuple[str, Step], ...]:

@@ -33,7 +33,7 @@ ProfileOf = Callable[[Launch, Device], LaunchProfile | None]
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainOptions:
+class SourceOptions:
     """How a run treats its input. `grid`, `block`, `dynamic_lds` and `plan` are for code that no
     script launches."""
 
@@ -72,7 +72,7 @@ def _not_sampled(launch: Launch, device: Device) -> None:
 
 
 def explain_path(
-    path: str | Path, selection: Selection, options: ExplainOptions, progress: Progress = _silent
+    path: str | Path, selection: Selection, options: SourceOptions, progress: Progress = _silent
 ) -> ExplainReport:
     """Explain a script, HIP or CUDA source, assembly or code object for the selected devices.
 
@@ -152,7 +152,7 @@ def explain_launches(
 
 
 def _explain_script(
-    path: Path, selection: Selection, options: ExplainOptions, progress: Progress
+    path: Path, selection: Selection, options: SourceOptions, progress: Progress
 ) -> ExplainReport:
     from wavecast.integrations.triton import capture_script
 
@@ -191,7 +191,7 @@ def _explain_script(
 def _replaced(
     path: Path,
     selection: Selection,
-    options: ExplainOptions,
+    options: SourceOptions,
     before: ModelLines,
     progress: Progress,
 ) -> tuple[tuple[ModelLineChange, ...], tuple[str, ...]]:
@@ -225,7 +225,7 @@ def _replaced(
 
 
 def _explain_code(
-    path: Path, selection: Selection, options: ExplainOptions, progress: Progress
+    path: Path, selection: Selection, options: SourceOptions, progress: Progress
 ) -> ExplainReport:
     from wavecast import compile as compilers
 
@@ -273,7 +273,7 @@ def _explain_code(
     return ExplainReport(explanations, tuple(failures), tuple(notes), (str(path),))
 
 
-def _some_names(path: Path, targets: Sequence[str], options: ExplainOptions) -> str:
+def _some_names(path: Path, targets: Sequence[str], options: SourceOptions) -> str:
     """The names of some kernels of a file, for one whose pattern matches none."""
     from wavecast import compile as compilers
 

@@ -27,20 +27,13 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-def collectives_document(answers: Sequence[CollectiveAnswer]) -> dict[str, Any]:
+def document(answers: Sequence[CollectiveAnswer]) -> dict[str, Any]:
     """The answers as plain dicts, lists, strings and numbers."""
     found = [_answer(answer) for answer in answers]
     return base.values(CollectivesDocument(wavecast=__version__, collectives=found))
 
 
-def collectives_text(answers: Sequence[CollectiveAnswer]) -> str:
-    """The document as JSON text."""
-    return base.dumps(collectives_document(answers), indent=2)
-
-
-def render_collectives(
-    answers: Sequence[CollectiveAnswer], console: Console, *, full: bool = False
-) -> None:
+def render(answers: Sequence[CollectiveAnswer], console: Console, *, full: bool = False) -> None:
     """Print the answers with the fastest five schedules, or with all."""
     for answer in answers:
         library = answer.library
@@ -105,4 +98,4 @@ def _schedule(time: ScheduleTime, answer: CollectiveAnswer) -> ScheduleJson:
     return ScheduleJson.of(time, phases=phases, low=low, high=high)
 
 
-__all__ = ["collectives_document", "collectives_text", "render_collectives"]
+__all__ = ["document", "render"]

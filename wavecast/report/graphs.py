@@ -33,11 +33,6 @@ def document(answers: Sequence[ModuleAnswer]) -> dict[str, Any]:
     )
 
 
-def dumps(answers: Sequence[ModuleAnswer]) -> str:
-    """The document as JSON text."""
-    return base.dumps(document(answers), indent=2)
-
-
 def render(answers: Sequence[ModuleAnswer], console: Console, *, detail: str = "normal") -> None:
     """Print the answers; `brief` stops after the total, `full` shows every kernel."""
     for answer in answers:
@@ -177,4 +172,4 @@ def _kernel(one: EqualCalls) -> GraphKernelJson:
     )
 
 
-__all__ = ["document", "dumps", "render", "render_changes"]
+__all__ = ["document", "render", "render_changes"]

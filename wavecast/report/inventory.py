@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from wavecast import wording
 from wavecast.bench.profiles.kernel_forms import form
@@ -58,20 +59,16 @@ def described(kernel: str) -> str:
     return " ".join(filter(None, (found.library, category, form(kernel).text)))
 
 
-def document(found: Inventory, path: str) -> InventoryDocument:
-    """The inventory as a document."""
-    return InventoryDocument(
+def document(found: Inventory, path: str) -> dict[str, Any]:
+    """The inventory as plain dicts, lists, strings and numbers."""
+    listed = InventoryDocument(
         wavecast=__version__,
         input=path,
         objects=found.objects,
         unread=list(found.unread),
         kernels=[_entry(entry) for entry in found.entries],
     )
-
-
-def dumps(found: Inventory, path: str) -> str:
-    """The document as JSON text."""
-    return base.dumps(base.values(document(found, path)), indent=2)
+    return base.values(listed)
 
 
 def _entry(entry: KernelEntry) -> ListedKernelJson:

@@ -33,11 +33,6 @@ def document(report: OperationReport) -> dict[str, Any]:
     )
 
 
-def dumps(report: OperationReport) -> str:
-    """The document as JSON text."""
-    return base.dumps(document(report), indent=2)
-
-
 def render(report: OperationReport, console: Console, *, detail: str = "normal") -> None:
     """Print the report; `brief` stops after the table."""
     for note in report.notes:
@@ -150,4 +145,4 @@ def _entry(outlook: Outlook) -> OperationJson:
     )
 
 
-__all__ = ["document", "dumps", "render"]
+__all__ = ["document", "render"]

@@ -59,11 +59,6 @@ def document(
     )
 
 
-def dumps(answers: Sequence[ProfileAnswer], against: ProfileComparison | None = None) -> str:
-    """The document as JSON text."""
-    return base.dumps(document(answers, against), indent=2)
-
-
 def _skew(profiles: Sequence[Profile]) -> RankSkewJson | None:
     found = skew(profiles)
     if found is None:
@@ -231,4 +226,4 @@ def _kernel_json(
     )
 
 
-__all__ = ["document", "dumps"]
+__all__ = ["document"]

@@ -55,11 +55,6 @@ def document(study: ModelStudy) -> dict[str, Any]:
     )
 
 
-def dumps(study: ModelStudy) -> str:
-    """The document as JSON text."""
-    return base.dumps(document(study), indent=2)
-
-
 def render(study: ModelStudy, console: Console, *, detail: str = "normal") -> None:
     """Print the answers; `brief` stops after the figures of serving, `full` shows every kernel."""
     for number, answer in enumerate(study.answers):
@@ -220,4 +215,4 @@ def _kernel(kernel: LayerKernel) -> StepKernelJson:
     )
 
 
-__all__ = ["document", "dumps", "render"]
+__all__ = ["document", "render"]

@@ -81,9 +81,4 @@ def document(found: ModelSearch, *, model: str, slo: str) -> dict[str, Any]:
     return base.values(search)
 
 
-def dumps(found: ModelSearch, *, model: str, slo: str) -> str:
-    """The document as JSON text."""
-    return base.dumps(document(found, model=model, slo=slo), indent=2)
-
-
-__all__ = ["document", "dumps", "render"]
+__all__ = ["document", "render"]

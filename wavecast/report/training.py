@@ -30,21 +30,14 @@ _KERNELS = 8
 """Kernels that the text shows unless asked for all."""
 
 
-def training_document(answers: Sequence[TrainingAnswer]) -> dict[str, Any]:
+def document(answers: Sequence[TrainingAnswer]) -> dict[str, Any]:
     """The answers as plain dicts, lists, strings and numbers."""
     return base.values(
         TrainingDocument(wavecast=__version__, trainings=[_answer(answer) for answer in answers])
     )
 
 
-def training_text(answers: Sequence[TrainingAnswer]) -> str:
-    """The document as JSON text."""
-    return base.dumps(training_document(answers), indent=2)
-
-
-def render_training(
-    answers: Sequence[TrainingAnswer], console: Console, *, detail: str = "normal"
-) -> None:
+def render(answers: Sequence[TrainingAnswer], console: Console, *, detail: str = "normal") -> None:
     """Print the answers; `brief` leaves out memory and kernels, `full` shows every kernel."""
     for answer in answers:
         _head(answer, console)
@@ -176,4 +169,4 @@ def _kernel(kernel: TrainingKernel) -> TrainingKernelJson:
     )
 
 
-__all__ = ["render_training", "training_document", "training_text"]
+__all__ = ["document", "render"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from wavecast.arch.systems import System
 from wavecast.errors import Unpredictable, UsageError
-from wavecast.systems import huggingface
 from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.engine import Engine, engine
 from wavecast.systems.experts import ExpertLoad
 from wavecast.systems.graph import Builder, Step
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.intervals import Interval, bracketed
 from wavecast.systems.memory import MemoryUse, memory
 from wavecast.systems.parallel import Parallelism, check
@@ -98,9 +98,7 @@ class ModelAnswer:
 class ModelOnSystem:
     """A deployed model, ready for loads. Equal kernels are predicted once for all of them."""
 
-    def __init__(
-        self, name: str, values: Mapping[str, Any], system: System, deployment: Deployment
-    ) -> None:
+    def __init__(self, config: ModelConfig, system: System, deployment: Deployment) -> None:
         """Raises UsageError for sizes that do not divide or a field that is missing, UnknownName
         for a format or an engine, MissingFact where the memory of the device is unknown."""
         self.system, self.parallel = system, deployment.parallel
@@ -114,20 +112,20 @@ class ModelOnSystem:
             raise UsageError("disaggregated instances have no replicas: the pools have them")
         if self.pools and self.parallel.pipeline > 1:
             raise Unpredictable("disaggregated instances with a pipeline are not modelled")
-        self.architecture = huggingface.read(values, name)
+        self.architecture = config.architecture()
         scale = dict(deployment.scale)
         profile = engine(deployment.engine, system.device.generation)
         profile = replace(profile, **dict(deployment.engine_fields)).scaled(scale.pop(HOST, 1.0))
         self.engine = profile.over(self.parallel.ranks).with_settings(deployment.settings)
         formats = precision(
-            values,
+            config.values,
             dtype=deployment.dtype,
             cache=deployment.cache or self.engine.cache,
             attention=deployment.attention,
         )
         self.precision, self.notes = on_device(formats, system.device)
         if deployment.check_plan:
-            self.notes += undivided(values, self.architecture, self.parallel)
+            self.notes += undivided(config.values, self.architecture, self.parallel)
         decode = self._instance(self.parallel, self.engine, scale, deployment.speculation)
         self.model, self.memory = decode.model, decode.memory
         self.prefill: Instance | None = None
@@ -202,22 +200,21 @@ class ModelOnSystem:
 
 
 def answer(
-    selector: str, system: System, deployment: Deployment, loads: tuple[Load, ...]
+    config: ModelConfig, system: System, deployment: Deployment, loads: tuple[Load, ...]
 ) -> ModelAnswer:
     """A model on a system under every load; one that does not fit is an answer without servings.
 
-    Raises UnknownName for a model, and as `ModelOnSystem`.
+    Raises as `ModelOnSystem`.
     """
-    name, values = huggingface.load(selector)
-    ready = ModelOnSystem(name, values, system, deployment)
+    ready = ModelOnSystem(config, system, deployment)
     why_not = ""
     servings: list[ServingAnswer] = []
     lacking = ready.lacking
     if lacking is not None:
         needed = sum(lacking.parts.values())
         why_not = (
-            f"{name} needs {needed / 2**30:.1f} GiB of every GPU before any cache, the engine may "
-            f"take {lacking.available / 2**30:.1f} GiB of {system.device.id}"
+            f"{config.name} needs {needed / 2**30:.1f} GiB of every GPU before any cache, the "
+            f"engine may take {lacking.available / 2**30:.1f} GiB of {system.device.id}"
         )
     else:
         servings = [ready.serve(load) for load in loads]

@@ -17,6 +17,7 @@ from wavecast.systems.answer import Deployment, ModelAnswer
 from wavecast.systems.architecture import LatentAttention
 from wavecast.systems.changes import parse, together
 from wavecast.systems.graph import MODULES
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.precision import weight_format
 from wavecast.systems.serving import Load
 from wavecast.systems.whatif import ChangedModel, predict
@@ -60,7 +61,7 @@ class ModelFindings:
 
 
 def findings(
-    selector: str,
+    config: ModelConfig,
     system: System,
     deployment: Deployment,
     loads: tuple[Load, ...],
@@ -77,7 +78,7 @@ def findings(
             before.system, before.architecture, before.precision, before.parallel, before.engine,
             before.memory, before.servings[-1:],
         )  # fmt: skip
-        return predict(selector, system, deployment, last, known, together(parse(text)))
+        return predict(config, system, deployment, last, known, together(parse(text)))
 
     found = [ModelFinding(advice, changed(text)) for text, advice in _candidates(before)]
     worth = [one for one in found if one.changed.servings and one.speedup >= LEAST]

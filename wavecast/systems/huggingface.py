@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from wavecast.errors import MissingTool, UnknownName, UsageError
 from wavecast.extras import install_hint
@@ -109,8 +109,19 @@ def _text_type(kind: Any) -> str:
     return f"{str(kind).removesuffix('_thinker')}_text"
 
 
-def load(selector: str) -> tuple[str, Values]:
-    """Name and values of a configuration: a `config.json`, a folder with one, a name of
+class ModelConfig(NamedTuple):
+    """The configuration of a model: its name, and its values as Hugging Face names them."""
+
+    name: str
+    values: Values
+
+    def architecture(self) -> ModelArchitecture:
+        """The layers of the model. Raises as `read`."""
+        return read(self.values, self.name)
+
+
+def load(selector: str) -> ModelConfig:
+    """A configuration: a `config.json`, a folder with one, a name of
     `models.toml`, or a model type of transformers (its default sizes).
 
     Raises UsageError for a file that cannot be read, UnknownName for a name nobody knows,
@@ -120,19 +131,18 @@ def load(selector: str) -> tuple[str, Values]:
     if path.is_dir():
         path /= "config.json"
     if path.suffix == ".json" or path.exists():
-        return (path.parent.name or path.stem if path.name == "config.json" else path.stem), _json(
-            path
-        )
+        nameless = path.name == "config.json" and path.parent.name
+        return ModelConfig(path.parent.name if nameless else path.stem, _json(path))
     known = models()
     key = _key(selector)
     for name, values in known.items():
         for spelling in (name, *values.get("aliases", ())):
             if key == _key(spelling):
-                return spelling, values
+                return ModelConfig(spelling, values)
     found = _of_transformers(selector)
     if found is None:
         raise UnknownName("model", selector, known)
-    return selector, found
+    return ModelConfig(selector, found)
 
 
 @cache
@@ -178,6 +188,7 @@ def _of_transformers(name: str) -> Values | None:
 
 __all__ = [
     "READERS",
+    "ModelConfig",
     "architecture",
     "layers_in_order",
     "load",

@@ -66,12 +66,12 @@ class ServedModel(Op):
     def work(self) -> Work:
         """What one GPU computes and reads for a prompt (`ttft`), else for a decode step of all
         sequences (`output`: for a token of it)."""
-        name, values = huggingface.load(self.model)
-        architecture = huggingface.read(values, name)
+        config = huggingface.load(self.model)
+        architecture = config.architecture()
         gpus = self.deployment.parallel.tensor
         batch = self.load.prompt if self.metric == "ttft" else max(1, self.load.concurrency)
         flops = 2.0 * architecture.active_parameters * batch / gpus
-        formats = precision(values, dtype=self.deployment.dtype)
+        formats = precision(config.values, dtype=self.deployment.dtype)
         width = (formats.experts if architecture.sparse else formats.dense).bytes
         read = min(architecture.parameters, architecture.active_parameters * batch) * width / gpus
         share = 1.0 if self.metric != "output" else 1 / batch
@@ -124,12 +124,12 @@ def _ready(model: str, device: Device, deployment: Deployment) -> ModelOnSystem:
     most = node_size(device)
     if largest > most:
         raise Unpredictable(f"{largest} GPUs are several nodes, whose links are not modelled")
-    name, values = huggingface.load(model)
+    config = huggingface.load(model)
     if pools and total > most:
         machine = of_device(device, largest, pools.instances)
     else:
         machine = of_device(device, total)
-    ready = ModelOnSystem(name, values, machine, deployment)
+    ready = ModelOnSystem(config, machine, deployment)
     if ready.lacking is not None:
         raise Unpredictable(f"{model} does not fit {gpus} GPUs")
     return ready

@@ -11,6 +11,7 @@ from wavecast.systems.changes import ModelChange
 from wavecast.systems.comparison import ComparedSystem, compared
 from wavecast.systems.economy import Economy, TokenCost, token_cost
 from wavecast.systems.findings import ModelFindings, findings
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.serving import Load
 from wavecast.systems.whatif import ModelWhatIf, what_if
 
@@ -39,7 +40,7 @@ class ModelStudy:
 
 
 def study(
-    name: str,
+    config: ModelConfig,
     deployments: Sequence[tuple[System, Deployment]],
     loads: tuple[Load, ...],
     questions: StudyQuestions,
@@ -50,12 +51,12 @@ def study(
     found: list[ModelFindings] = []
     for system, deployment in deployments:
         if questions.changes:
-            what_ifs.append(what_if(name, system, deployment, loads, questions.changes))
+            what_ifs.append(what_if(config, system, deployment, loads, questions.changes))
             answers.append(what_ifs[-1].before)
         else:
-            answers.append(answer(name, system, deployment, loads))
+            answers.append(answer(config, system, deployment, loads))
         if questions.findings:
-            found.append(findings(name, system, deployment, loads, answers[-1]))
+            found.append(findings(config, system, deployment, loads, answers[-1]))
     economy = questions.economy
     return ModelStudy(
         answers=tuple(answers),

@@ -21,6 +21,7 @@ from wavecast.errors import WavecastError
 from wavecast.systems.answer import Deployment, ModelAnswer, ServingAnswer, answer
 from wavecast.systems.changes import ModelChange, check_names, together
 from wavecast.systems.graph import MODULES
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.serving import Load
 from wavecast.systems.step import LayerKernel, StepTime
 
@@ -68,7 +69,7 @@ class ModelWhatIf:
 
 
 def what_if(
-    selector: str,
+    config: ModelConfig,
     system: System,
     deployment: Deployment,
     loads: tuple[Load, ...],
@@ -79,11 +80,11 @@ def what_if(
     Raises UnknownName for a change of a module or kernel that no step has, and as `answer` for the
     deployment without changes. A change that is impossible is a `ChangedModel` with a reason.
     """
-    before = answer(selector, system, deployment, loads)
+    before = answer(config, system, deployment, loads)
     check_names(changes, names(before))
 
     def changed(change: ModelChange) -> ChangedModel:
-        return predict(selector, system, deployment, loads, before, change)
+        return predict(config, system, deployment, loads, before, change)
 
     every = changed(together(changes)) if len(changes) > 1 else None
     return ModelWhatIf(before, tuple(map(changed, changes)), every)
@@ -96,7 +97,7 @@ def names(found: ModelAnswer) -> tuple[str, ...]:
 
 
 def predict(
-    selector: str,
+    config: ModelConfig,
     system: System,
     deployment: Deployment,
     loads: tuple[Load, ...],
@@ -105,7 +106,7 @@ def predict(
 ) -> ChangedModel:
     """A change of a deployment whose answer to the loads is `before`."""
     try:
-        after = answer(selector, *change.applied(system, deployment), loads)
+        after = answer(config, *change.applied(system, deployment), loads)
     except WavecastError as error:
         return ChangedModel(change, None, (), error.message)
     if after.why_not or before.why_not:

@@ -20,9 +20,8 @@ from typing import Any, Final
 
 from wavecast import files, processes
 from wavecast.errors import InputError, MissingFact, Unpredictable, UsageError
-from wavecast.systems import huggingface
 from wavecast.systems.answer import ModelOnSystem, ServingAnswer
-from wavecast.systems.config_fields import Values
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.tune.model_space import ModelConfiguration, Objective
 from wavecast.tune.ray import connected
 from wavecast.version import __version__
@@ -69,7 +68,7 @@ class ModelSearch:
 
 
 def search(
-    name: str,
+    config: ModelConfig,
     found: Sequence[ModelConfiguration],
     slo: tuple[Objective, ...],
     *,
@@ -78,16 +77,15 @@ def search(
     ray: str = "",
     progress: Progress = lambda _: None,
 ) -> ModelSearch:
-    """Predict configurations of the model `name` in `jobs` processes, or on the Ray cluster at
+    """Predict configurations of the model of `config` in `jobs` processes, or on the Ray cluster at
     `ray` (`local` starts one here).
 
-    Raises UnknownName for a model, UsageError for a configuration of Hugging Face that lacks a
+    Raises UsageError for a configuration of Hugging Face that lacks a
     field, InputError for a state that cannot be read or written and a cluster that is not there,
     MissingTool without Ray.
     """
-    label, config = huggingface.load(name)
-    huggingface.read(config, label)
-    model = json.dumps([__version__, label, config], sort_keys=True, default=str)
+    config.architecture()
+    model = json.dumps([__version__, *config], sort_keys=True, default=str)
     keys = [_key(model, one, slo) for one in found]
     wanted = dict(zip(keys, found, strict=True))
     results = _known(state, set(keys)) if state else {}
@@ -98,7 +96,7 @@ def search(
             groups[one.system.name, one.deployment].append(key)
 
     def left(group: Sequence[str]) -> _Arguments:
-        return label, config, {key: wanted[key] for key in group if key not in results}, slo
+        return config, {key: wanted[key] for key in group if key not in results}, slo
 
     parts = list(groups.values())
     predicted = _on_cluster(ray, parts, left) if ray else _here(jobs, [*map(left, parts)])
@@ -110,7 +108,7 @@ def search(
     return _ranked([results[key] for key in keys], known)
 
 
-_Arguments = tuple[str, Values, dict[str, ModelConfiguration], tuple[Objective, ...]]
+_Arguments = tuple[ModelConfig, dict[str, ModelConfiguration], tuple[Objective, ...]]
 _Predicted = Generator[tuple[str, SearchedModel], None, None]
 
 
@@ -147,8 +145,7 @@ def _group(*arguments: Any) -> list[tuple[str, SearchedModel]]:
 
 
 def predict_group(
-    label: str,
-    config: Values,
+    config: ModelConfig,
     group: Mapping[str, ModelConfiguration],
     slo: tuple[Objective, ...],
 ) -> Iterator[tuple[str, SearchedModel]]:
@@ -159,7 +156,7 @@ def predict_group(
     first = next(iter(group.values()))
     why_not = ""
     try:
-        ready = ModelOnSystem(label, config, first.system, first.deployment)
+        ready = ModelOnSystem(config, first.system, first.deployment)
         if not ready.memory.fits:
             why_not = "does not fit the memory"
     except (UsageError, MissingFact, Unpredictable) as error:

@@ -13,7 +13,7 @@ from wavecast.bench.diff.sides import Asked, of_file
 from wavecast.bench.diff.verdict import worse
 from wavecast.bench.kpis import kpi
 from wavecast.errors import NothingAnalysed
-from wavecast.pipeline import ExplainOptions, select
+from wavecast.pipeline import SourceOptions, select
 
 SAXPY = Path(__file__).parents[2] / "compile/data/saxpy.gfx942.s"
 
@@ -22,8 +22,8 @@ def silent(_: str) -> None:
     pass
 
 
-def diff(tmp_path: Path, before: str, after: str, options: ExplainOptions | None = None) -> Diff:
-    options = options or ExplainOptions(grid=(64, 1, 1), block=(256, 1, 1))
+def diff(tmp_path: Path, before: str, after: str, options: SourceOptions | None = None) -> Diff:
+    options = options or SourceOptions(grid=(64, 1, 1), block=(256, 1, 1))
     asked = Asked(select(["gfx942"]), options)
     sides = []
     for name, text in (("before", before), ("after", after)):
@@ -95,7 +95,7 @@ def test_what_became_worse(tmp_path: Path, saxpy: str) -> None:
 
 
 def test_a_figure_that_no_side_has(tmp_path: Path, saxpy: str) -> None:
-    found = diff(tmp_path, saxpy, saxpy, ExplainOptions())
+    found = diff(tmp_path, saxpy, saxpy, SourceOptions())
     with pytest.raises(NothingAnalysed, match="no kernel has predicted_seconds on both sides"):
         worse(found, [kpi("predicted_seconds")])
     assert only(found).basis == "cycles"

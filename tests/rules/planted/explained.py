@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.rules.planted.cases import PlantedKernel
-from wavecast.pipeline import ExplainOptions, explain_launches, explain_path, select
+from wavecast.pipeline import SourceOptions, explain_launches, explain_path, select
 from wavecast.pipeline.plan import Plan, Planned
 from wavecast.pipeline.result import Explanation
 from wavecast.pipeline.steps import Given
@@ -44,7 +44,7 @@ def _of(case: PlantedKernel, *, fixed: bool) -> tuple[Explanation, ...]:
         0,
         {name: Planned(value) for name, value in given.items()},
     )
-    report = explain_path(case.path(fixed=fixed), select([case.device]), ExplainOptions(plan=plan))
+    report = explain_path(case.path(fixed=fixed), select([case.device]), SourceOptions(plan=plan))
     assert not report.failures, report.failures
     return report.explanations
 

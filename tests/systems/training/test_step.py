@@ -26,6 +26,7 @@ LARGE = TrainingSetup(
     gpus=10240, batch=2560, sequence=8192, tensor=8, pipeline=8, schedule="interleaved", chunks=2,
     dtype="fp8",
 )  # fmt: skip
+config = huggingface.load
 
 
 def architecture(name: str):
@@ -125,11 +126,17 @@ def test_a_training_that_does_not_fit_names_what_does() -> None:
     """The issue's own example: activations of 80 layers of 8,192 tokens take 168 GiB."""
     machine = system("8xMI355X")
     setup = TrainingSetup(gpus=8, batch=512, sequence=8192, sharding=3)
-    known = train("Llama-3.3-70B", machine, setup)
+    known = train(config("Llama-3.3-70B"), machine, setup)
     assert known.why_not.endswith("of mi355x; --recompute full fits")
-    assert train("Llama-3.3-70B", machine, replace(setup, recompute="selective")).why_not
-    assert train("Llama-3.3-70B", machine, replace(setup, recompute="full")).figures
-    hopeless = train("Llama-3.1-405B", system("8xRX7900XTX"), replace(setup, recompute="full"))
+    assert train(
+        huggingface.load("Llama-3.3-70B"), machine, replace(setup, recompute="selective")
+    ).why_not
+    assert train(
+        huggingface.load("Llama-3.3-70B"), machine, replace(setup, recompute="full")
+    ).figures
+    hopeless = train(
+        huggingface.load("Llama-3.1-405B"), system("8xRX7900XTX"), replace(setup, recompute="full")
+    )
     assert hopeless.why_not.endswith("of rx7900xtx")
 
 
@@ -271,7 +278,9 @@ def test_ten_thousand_gpus_are_fast_and_small() -> None:
     """One GPU of a stage represents all of them."""
     tracemalloc.start()
     start = time.process_time()
-    answer = train("Llama-3.1-405B", system("1280x8xH100"), replace(LARGE, recompute="full"))
+    answer = train(
+        huggingface.load("Llama-3.1-405B"), system("1280x8xH100"), replace(LARGE, recompute="full")
+    )
     took, (_, peak) = time.process_time() - start, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert answer.figures is not None

@@ -19,7 +19,7 @@ from wavecast.integrations import gpu
 from wavecast.integrations.gpu import KernelRun, LocalGpu
 from wavecast.perfmodel import ops
 from wavecast.perfmodel.prediction import Prediction
-from wavecast.pipeline import ExplainOptions, Given, explain_path, select
+from wavecast.pipeline import Given, SourceOptions, explain_path, select
 from wavecast.version import __version__
 
 PROBLEMS: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -103,7 +103,7 @@ def _of_script(
     script: Path, device: Device
 ) -> dict[tuple[str, tuple[int, int, int]], Prediction | str]:
     """Predictions of a script's launches by kernel and grid, or why there is none."""
-    options = ExplainOptions(configs="all", given=Given(outcomes=False))
+    options = SourceOptions(configs="all", given=Given(outcomes=False))
     report = explain_path(script, select([device.id]), options)
     found: dict[tuple[str, tuple[int, int, int]], Prediction | str] = {}
     for explanation in report.explanations:

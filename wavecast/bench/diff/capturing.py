@@ -19,7 +19,7 @@ from typing import Any, Final
 from wavecast import errors
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import CaptureError, WavecastError
-from wavecast.pipeline import ExplainOptions, Selection, select
+from wavecast.pipeline import Selection, SourceOptions, select
 from wavecast.pipeline.result import Failure
 
 _JOB: Final = "job.json"
@@ -48,7 +48,7 @@ def captured(
     path: Path,
     selection: Selection,
     files: Sequence[Path],
-    options: ExplainOptions,
+    options: SourceOptions,
     *,
     python: Path | None = None,
     import_path: Sequence[str] = (),

@@ -11,7 +11,7 @@ from wavecast.bench.diff import environments
 from wavecast.bench.diff.capturing import Captured, captured
 from wavecast.bench.diff.checkout import checked_out
 from wavecast.errors import CaptureError, UsageError
-from wavecast.pipeline import ExplainOptions, Selection, explain_launches, explain_path
+from wavecast.pipeline import Selection, SourceOptions, explain_launches, explain_path
 from wavecast.pipeline.choosing import best
 from wavecast.pipeline.result import Choice, ExplainReport
 
@@ -32,7 +32,7 @@ class Asked:
     """What both sides share: GPUs, the files that describe them, how inputs are treated."""
 
     selection: Selection
-    options: ExplainOptions
+    options: SourceOptions
     files: Sequence[Path] = ()
 
 

@@ -44,18 +44,18 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
 
     Raises InputError, UsageError and UnknownName for a configuration that cannot be read.
     """
-    name, values = huggingface.load(model)
-    architecture = huggingface.read(values, name)
+    config = huggingface.load(model)
+    architecture = config.architecture()
     found = _Captured(profile, architecture.hidden, architecture.vocabulary)
     steps = list(found.steps())
     if not steps:
         weights = f"{architecture.hidden:,} by {architecture.vocabulary:,}"
         profile.notes.append(
-            f"{name}: the tokens of a step are not known: the file has no output projection "
+            f"{config.name}: the tokens of a step are not known: the file has no output projection "
             f"({weights}) with sizes after products of graphs"
         )
         return
-    formats, _ = on_device(precision(values), device)
+    formats, _ = on_device(precision(config.values), device)
     sized = experts = 0
     for number, tokens, tensor in steps:
         builder = Builder(
@@ -64,20 +64,21 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
         try:
             parts = list(_parts(builder, architecture.layers, tokens))
         except (MissingFact, UsageError) as error:
-            profile.notes.append(f"{name}: {error.message}")
+            profile.notes.append(f"{config.name}: {error.message}")
             return
         blocks = found.steps_of_graphs[number]
         wanted = [part for part in parts if part.product]
         launches = [block for block in blocks if block.product]
         if len(launches) != len(wanted):
             profile.notes.append(
-                f"{name}: a step has {count(len(launches), 'captured product')}, the model has "
-                f"{len(wanted):,}: they have no sizes"
+                f"{config.name}: a step has {count(len(launches), 'captured product')}, the "
+                f"model has {len(wanted):,}: they have no sizes"
             )
             continue
         if [block.product for block in blocks] != [part.product for part in parts]:
             profile.notes.append(
-                f"{name}: kernels of experts are not where the model has them: they have no sizes"
+                f"{config.name}: kernels of experts are not where the model has them: they have "
+                "no sizes"
             )
             blocks, parts = launches, wanted
         for block, part in zip(blocks, parts, strict=True):
@@ -88,7 +89,7 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
         if number:
             text = count(number, what) + (" of experts" if what == "block" else "")
             profile.notes.append(
-                f"{text} of replayed graphs: sizes from the layers of {name}, in order"
+                f"{text} of replayed graphs: sizes from the layers of {config.name}, in order"
             )
 
 

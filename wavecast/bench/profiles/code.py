@@ -31,7 +31,7 @@ from wavecast.bench.profiles.summary import ProfileSummary
 from wavecast.compile.names import readable
 from wavecast.errors import InputError
 from wavecast.perfmodel.prediction import Prediction
-from wavecast.pipeline import ExplainOptions, Given, explain_launches, explain_path
+from wavecast.pipeline import Given, SourceOptions, explain_launches, explain_path
 from wavecast.pipeline.code_launches import CodeLaunches
 from wavecast.pipeline.plan import Plan
 from wavecast.pipeline.result import Explanation
@@ -133,7 +133,7 @@ class _Script:
     """The launches of a script, which runs once."""
 
     def __init__(self, path: Path, device: Device) -> None:
-        report = explain_path(path, Selection((device,), ()), ExplainOptions())
+        report = explain_path(path, Selection((device,), ()), SourceOptions())
         self._explanations = report.explanations
         self._failures = {failure.kernel: failure.message for failure in report.failures}
 

@@ -97,7 +97,7 @@ class Answers:
     def _explain(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """Explain the file `path` for the GPUs `arch` with the arguments `arguments`; imports are
         also found in the folder `imports`. What advice saves is left to `advice`."""
-        from wavecast.pipeline import ExplainOptions, explain_path, select
+        from wavecast.pipeline import SourceOptions, explain_path, select
         from wavecast.pipeline.steps import Given
         from wavecast.report import workbench
 
@@ -106,7 +106,7 @@ class Answers:
         )
         if question.get("imports"):
             sys.path.append(question["imports"])
-        options = ExplainOptions(
+        options = SourceOptions(
             script_args=tuple(map(str, question.get("arguments", ()))),
             kernels=str(question.get("kernels", "")),
             timeout=float(question["timeout"]),

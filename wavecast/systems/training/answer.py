@@ -9,8 +9,8 @@ from wavecast import dtypes
 from wavecast.arch import Device
 from wavecast.arch.systems import System
 from wavecast.errors import UsageError
-from wavecast.systems import huggingface
 from wavecast.systems.architecture import ExpertMlp, ModelArchitecture
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.intervals import Interval
 from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.training.assumptions import Overlap, assumptions
@@ -69,16 +69,15 @@ class TrainingAnswer:
 
 
 def train(
-    selector: str, system: System, setup: TrainingSetup, *, tokens: float = 0.0
+    config: ModelConfig, system: System, setup: TrainingSetup, *, tokens: float = 0.0
 ) -> TrainingAnswer:
     """A model on a system; one that does not fit is an answer without figures. `tokens`: of the
     whole training (0: not given).
 
-    Raises UnknownName for a model, UsageError for sizes that do not divide, MissingFact for links
+    Raises UsageError for sizes that do not divide, MissingFact for links
     or memory that are not known, Unpredictable for layers whose training is not modelled.
     """
-    name, values = huggingface.load(selector)
-    architecture = huggingface.read(values, name)
+    architecture = config.architecture()
     check(architecture, setup)
     if setup.gpus > system.gpus:
         raise UsageError(f"{setup.gpus} GPUs, {system} has {system.gpus}")
@@ -90,7 +89,7 @@ def train(
         if not largest:
             more = _recomputed(architecture, setup, device)
         why_not = (
-            f"{name} needs {memory.needed / 2**30:.1f} GiB of every GPU, training may take "
+            f"{config.name} needs {memory.needed / 2**30:.1f} GiB of every GPU, training may take "
             f"{memory.available / 2**30:.1f} GiB of {device.id}{more}"
         )
         return TrainingAnswer(system, architecture, setup, memory, largest, None, why_not)

@@ -1,24 +1,25 @@
-"""Results of the Python API show themselves: as text, JSON, a page, and a view in a notebook."""
+"""Results of verbs show themselves: as text, JSON, a page, and a view in a notebook."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.console import Console
-
-from wavecast.documents import base
-from wavecast.report import recorded_html
-from wavecast.report.terminal_text import plain
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class ShownResult(ABC):
     """A result that programs store and notebooks show.
 
-    Text, page and view are made from what `render` prints, unless a class has its own.
+    Text, page and view are made from what `render` prints, unless a class has its own. The formats
+    of a command line are methods: `json`, `html`, `markdown` …; what `render` takes in addition are
+    the options of its view.
     """
 
     __slots__ = ()
+    WIDTH: ClassVar[int] = 100
+    """Columns of the text where no terminal shows it."""
 
     @abstractmethod
     def render(self, console: Console) -> object:
@@ -34,18 +35,38 @@ class ShownResult(ABC):
 
     def json(self) -> str:
         """`to_dict` as JSON text."""
+        from wavecast.documents import base
+
         return base.dumps(self.to_dict(), indent=2)
 
     def html(self) -> str:
         """The result as one page that needs no network."""
+        from wavecast.report import recorded_html
+
         return recorded_html.page(self.subject(), self.render)
 
+    def why_nothing(self) -> str:
+        """Why there is nothing to see in the result, else ""."""
+        return ""
+
+    def said(self) -> list[str]:
+        """Lines that the command prints next to the result, on standard error."""
+        return []
+
+    def exit_code(self) -> int:
+        """What the command ends with: 1 where something is worse or wrong."""
+        return 0
+
     def _repr_html_(self) -> str:
+        from wavecast.report import recorded_html
+
         return recorded_html.fragment(self.render)
 
     def __str__(self) -> str:
         """What the command prints, without colours."""
-        return plain(self.render)
+        from wavecast.report.terminal_text import plain
+
+        return plain(self.render, self.WIDTH)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.subject()}>"

@@ -1,0 +1,259 @@
+"""`wavecast.diff`: two versions of a kernel, or one under two compilers; a search over releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from wavecast.api.explain import ScriptOptions
+from wavecast.api.launch import KernelOptions, LaunchOptions
+from wavecast.api.result import ShownResult
+from wavecast.errors import AllFailed, UsageError
+from wavecast.options import Options, Progress, option, silent
+from wavecast.options.values import Integers, NameList, Numbers
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wavecast.bench.diff.bisect import Found, Probe
+    from wavecast.bench.diff.result import Diff
+    from wavecast.bench.diff.sides import Asked, Side
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(ScriptOptions, LaunchOptions, KernelOptions):
+    """Options of two sides that are compared."""
+
+    EXCLUSIVE: ClassVar = (("commits", "releases", "bisect"),)
+    NEEDS: ClassVar[Mapping[str, str]] = {"kpi": "bisect", "first": "bisect", "last": "bisect"}
+
+    commits: tuple[str, ...] = option(
+        (),
+        "A at this commit. One is compared with the working tree.",
+        "--commit",
+        metavar="REV",
+    )
+    releases: tuple[str, ...] = option(
+        (),
+        "A under this release of Triton. One is compared with the installed one.",
+        "--triton",
+        metavar="RELEASE",
+    )
+    bisect: bool = option(False, "Find the release of Triton that made --kpi worse.")
+    kpi: str = option("", "The figure that --bisect compares.")
+    first: str = option(
+        "",
+        "The first release of --bisect; by default the oldest supported one.",
+        "--from",
+        metavar="RELEASE",
+    )
+    last: str = option(
+        "",
+        "The last release of --bisect; by default the newest.",
+        "--to",
+        metavar="RELEASE",
+    )
+    fail_on: tuple[str, ...] = option(
+        (),
+        "Exit with 1 if one of these figures is worse.",
+        values=NameList(),
+        metavar="KPI[,KPI…]",
+    )
+    minimum: float = option(
+        0.0, "The smallest relative change that --fail-on and --bisect count.", values=Numbers(0)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssemblyRows(Options):
+    """How a comparison is shown."""
+
+    rows: int = option(40, "Number of assembly lines to show per kernel.", values=Integers())
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DiffReport(ShownResult):
+    """Two versions of kernels compared. `worse` has a line per figure of `fail_on` that is worse.
+    The document is `wavecast.diff/1`."""
+
+    diff: Diff
+    worse: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        from wavecast.report import diff
+
+        return diff.document(self.diff)
+
+    def html(self) -> str:
+        from wavecast.report import diff_html
+
+        return diff_html.render(self.diff)
+
+    def render(self, console: Console, *, rows: int = 40) -> None:
+        from wavecast.report import diff_terminal
+
+        diff_terminal.render(self.diff, console, rows=rows)
+
+    def said(self) -> list[str]:
+        return [f"worse: {line}" for line in self.worse]
+
+    def exit_code(self) -> int:
+        return int(bool(self.worse))
+
+    def subject(self) -> str:
+        return f"{self.diff.before} → {self.diff.after}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BisectReport(ShownResult):
+    """A search for the release of Triton that made a figure worse, and the `diff` of the releases
+    around it. The document is `wavecast.bisect/1`."""
+
+    search: Found
+    diff: Diff | None
+
+    def to_dict(self) -> dict[str, Any]:
+        from wavecast.report import diff
+
+        return diff.bisect_document(self.search, self.diff)
+
+    def render(self, console: Console, *, rows: int = 40) -> None:
+        from wavecast.report import diff_terminal
+
+        diff_terminal.render_bisect(self.search, console)
+        if self.diff is not None:
+            console.print()
+            diff_terminal.render(self.diff, console, rows=rows)
+
+    def said(self) -> list[str]:
+        return [_probed(probe, self.search.kpi.name) for probe in self.search.probes]
+
+    def exit_code(self) -> int:
+        return int(bool(self.search.first_worse))
+
+    def subject(self) -> str:
+        from wavecast.report.diff_words import conclusion
+
+        return conclusion(self.search)
+
+
+def diff(
+    before: str | Path, *words: str | Path, progress: Progress = silent, **options: Any
+) -> DiffReport | BisectReport:
+    """Two versions of kernels: registers, spills, LDS, waves, findings, predicted time, assembly.
+
+    `before` and the first of `words` are scripts, HIP files, assembly or code objects; with
+    `commits`, `releases` or `bisect` there is only `before`. The other words go to scripts.
+    `options` are those of the command line, by the names of `DiffOptions`.
+
+    Raises AllFailed where no kernel of either side can be compared, and another WavecastError for
+    files that cannot be read.
+    """
+    from wavecast.bench.diff.compare import compare
+    from wavecast.bench.diff.figures import compared_kpi
+    from wavecast.bench.diff.sides import Asked
+    from wavecast.bench.diff.verdict import worse
+    from wavecast.pipeline import SourceOptions
+
+    stated = DiffOptions.of(options)
+    one_file = bool(stated.commits or stated.releases or stated.bisect)
+    paths, arguments = _words([str(before), *map(str, words)], two=not one_file)
+    figures = [compared_kpi(name) for name in stated.fail_on]
+    source = SourceOptions(
+        script_args=arguments,
+        kernels=stated.kernels,
+        configs=stated.configs,  # type: ignore[arg-type]
+        timeout=stated.timeout,
+        show_output=stated.show_output,
+        sample=stated.sample,
+        plan=stated.plan(*paths),
+        compiler_options=stated.compiler_options,
+    )
+    asked = Asked(stated.selection(*paths), source, stated.arch_files)
+    if stated.bisect:
+        return _bisect(paths[0], stated, asked, progress)
+    first, second = _sides(paths, stated, asked, progress)
+    if not first.report.explanations and not second.report.explanations:
+        raise AllFailed(_failures(first, second))
+    compared = compare(first, second)
+    return DiffReport(compared, worse(compared, figures, stated.minimum) if figures else ())
+
+
+def _words(words: Sequence[str], *, two: bool) -> tuple[list[Path], tuple[str, ...]]:
+    """The files, and what goes to the script."""
+    number = 2 if two else 1
+    if len(words) < number or any(word.startswith("-") for word in words[:number]):
+        raise UsageError(
+            "diff needs two files, A and B", hint="or A with --commit, --triton or --bisect"
+        )
+    paths = [Path(word) for word in words[:number]]
+    for path in paths:
+        if not path.exists() and two:
+            raise UsageError(f"no such file: {path}")
+    if words[number:] and not any(path.suffix == ".py" for path in paths):
+        raise UsageError(f"unexpected argument {words[number]!r}: only scripts take arguments")
+    return paths, tuple(words[number:])
+
+
+def _sides(
+    paths: Sequence[Path], options: DiffOptions, asked: Asked, progress: Progress
+) -> tuple[Side, Side]:
+    from wavecast.bench.diff import environments, sides
+
+    for flag, stated in (("--commit", options.commits), ("--triton", options.releases)):
+        if len(stated) > 2:
+            raise UsageError(f"{flag} is given once or twice")
+    path = paths[0]
+    if options.commits:
+        first, *second = options.commits
+        before = sides.of_commit(path, first, asked, progress)
+        if second:
+            return before, sides.of_commit(path, second[0], asked, progress)
+        return before, sides.of_file(path, asked, progress, f"{path} as it is")
+    if options.releases:
+        first, last = (*options.releases, environments.installed())[:2]
+        before = sides.of_release(path, first, asked, progress)
+        return before, sides.of_release(path, last, asked, progress)
+    return sides.of_file(path, asked, progress), sides.of_file(paths[1], asked, progress)
+
+
+def _failures(*sides: Side) -> list[str]:
+    from wavecast.report.diff_words import failed
+
+    lines = [f"{s.label}: {failed(failure)}" for s in sides for failure in s.report.failures]
+    return lines or ["neither file has a kernel"]
+
+
+def _bisect(path: Path, options: DiffOptions, asked: Asked, progress: Progress) -> BisectReport:
+    from wavecast.bench.diff import environments
+    from wavecast.bench.diff.bisect import bisect
+    from wavecast.bench.diff.compare import compare
+    from wavecast.bench.diff.figures import compared_kpi
+    from wavecast.bench.diff.releases import Releases
+
+    if not options.kpi:
+        raise UsageError("--bisect needs --kpi", hint="for example --kpi spills")
+    kpi = compared_kpi(options.kpi)
+    releases = environments.between(environments.offered(), options.first, options.last)
+    builds = Releases(path, kpi, asked, progress)
+
+    def tell(probe: Probe) -> None:
+        progress(_probed(probe, kpi.name))
+
+    search = bisect(kpi, releases, builds.values, minimum=options.minimum, shown=tell)
+    around = None
+    if search.first_worse:
+        around = compare(builds.side(search.last_good), builds.side(search.first_worse))
+    return BisectReport(search, around)
+
+
+def _probed(probe: Probe, kpi: str) -> str:
+    from wavecast.report.diff_words import figure_text
+
+    values = (f"{name}: {figure_text(kpi, value)}" for name, value in probe.values.items())
+    return f"triton {probe.release}: {probe.verdict}: {probe.failed or ', '.join(values)}"
+
+
+__all__ = ["AssemblyRows", "BisectReport", "DiffOptions", "DiffReport", "diff"]

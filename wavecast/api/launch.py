@@ -1,0 +1,104 @@
+"""Options of kernels in code that no script launches, and of the GPUs they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wavecast.errors import UsageError
+from wavecast.options import Options, option
+from wavecast.options.values import ANY, FILE, Dimensions, Integers, NameList, Regex, Several
+
+if TYPE_CHECKING:
+    from wavecast.pipeline.plan import Plan
+    from wavecast.pipeline.selection import Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions(Options):
+    """The GPUs that something is explained for."""
+
+    arch: tuple[str, ...] = option(
+        (),
+        "GPUs by name (mi300x) or target (gfx942, sm_90).",
+        "-a",
+        "--arch",
+        values=NameList(),
+        metavar="GPU[,GPU…]",
+        shown="the target of a code file, gfx942 for source",
+    )
+    arch_files: tuple[Path, ...] = option(
+        (),
+        "TOML that adds a device or overrides facts of one.",
+        "--arch-file",
+        values=Several(FILE),
+    )
+
+    def selection(self, *paths: str | Path) -> Selection:
+        """The devices, by default those that the code files name. Raises UnknownName and
+        UsageError."""
+        from wavecast.pipeline.selection import select, selectors
+
+        return select(self.arch or selectors(None, paths), self.arch_files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOptions(DeviceOptions):
+    """The kernels of a script or a file."""
+
+    kernels: str = option("", "Only kernels whose name matches.", "-k", "--kernels", values=Regex())
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions(Options):
+    """The launch of a kernel in code that no script launches, and how its source is compiled."""
+
+    grid: tuple[int, int, int] | None = option(
+        None, "Workgroups, for code that no script launches.", values=Dimensions()
+    )
+    block: tuple[int, int, int] | None = option(
+        None, "Threads per workgroup, for code that no script launches.", values=Dimensions()
+    )
+    lds: int = option(
+        0, "Dynamic LDS in bytes, for code that no script launches.", values=Integers(), shown=""
+    )
+    arguments: tuple[str, ...] = option(
+        (),
+        "An argument of code that no script launches: n=4096, x=f32[4096].",
+        "--arg",
+        metavar="NAME=VALUE",
+    )
+    plan_file: Path | None = option(
+        None,
+        "A file with grid, block and arguments; options override it.",
+        "--args",
+        values=FILE,
+        metavar="TOML",
+    )
+    compiler_options: tuple[str, ...] = option(
+        (),
+        "Passed to the HIP compiler, e.g. -X -DBLOCK=128.",
+        "-X",
+        "--compiler-option",
+        values=Several(ANY),
+        metavar="OPTION",
+    )
+
+    def plan(self, *paths: Path) -> Plan:
+        """The launch that the options state, for files. Raises UsageError where one is a script,
+        InputError and UnknownName for a plan that cannot be read."""
+        from wavecast.pipeline.plan import Plan, Planned, named_value, read_plan
+
+        stated = self.arguments or self.plan_file is not None
+        for path in paths:
+            if path.suffix == ".py" and stated:
+                raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+        values: Mapping[str, str] = dict(map(named_value, self.arguments))
+        arguments = {name: Planned(value) for name, value in values.items()}
+        plan = Plan("", self.grid, self.block, self.lds, arguments)
+        return plan if self.plan_file is None else plan.over(read_plan(self.plan_file))
+
+
+__all__ = ["DeviceOptions", "KernelOptions", "LaunchOptions"]

@@ -1,0 +1,210 @@
+"""`wavecast.profile`: what profilers measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wavecast.api.machines import PageFile
+from wavecast.api.result import ShownResult, few
+from wavecast.errors import UsageError
+from wavecast.options import Progress, option, silent
+from wavecast.options.values import FILE, Dimensions, NameList, Several
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wavecast.bench.profiles.answer import ProfileAnswer
+    from wavecast.bench.profiles.calibration import FittedFact
+    from wavecast.bench.profiles.comparison import ProfileComparison
+    from wavecast.pipeline.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions(PageFile):
+    """Options of a profile."""
+
+    device: str = option(
+        "", "The chip, where the file does not name it: mi300x, h100 …", metavar="CHIP"
+    )
+    on: tuple[str, ...] = option(
+        (),
+        "Predict the run on these chips: mi355x,h200 …",
+        values=NameList(),
+        metavar="CHIP[,CHIP]",
+    )
+    what_if: str = option(
+        "", 'Changes of the run: "attention=flash3; batch*2; graphs".', metavar="CHANGES"
+    )
+    against: Path | None = option(
+        None, "Compare with another profile by operator and module.", values=FILE, metavar="FILE"
+    )
+    model: str = option(
+        "", "The model that ran (config.json, name): sizes in graphs.", metavar="CONFIG"
+    )
+    code: tuple[Path, ...] = option(
+        (),
+        "Explain the kernels in a script, HIP file or code object.",
+        values=Several(FILE),
+        metavar="FILE",
+    )
+    arguments: tuple[str, ...] = option(
+        (),
+        "An argument of the kernels in --code: n=4096, x=f32[4096].",
+        "--arg",
+        metavar="NAME=VALUE",
+    )
+    grid: tuple[int, int, int] | None = option(
+        None,
+        "Workgroups of the kernels in --code, where the profile has none.",
+        values=Dimensions(),
+    )
+    block: tuple[int, int, int] | None = option(
+        None, "Threads of their workgroups, where the profile has none.", values=Dimensions()
+    )
+    arch_files: tuple[Path, ...] = option(
+        (),
+        "TOML with facts of a GPU, over those of the package.",
+        "--arch-file",
+        values=Several(FILE),
+    )
+    calibrate: Path | None = option(
+        None,
+        "Write the chip's facts that fit this profile, for --arch-file.",
+        values=FILE,
+        metavar="FILE",
+    )
+    perfetto: Path | None = option(
+        None,
+        "Write the measured and predicted timelines for Perfetto.",
+        values=FILE,
+        metavar="FILE",
+    )
+
+    def plan(self) -> Plan:
+        """The launch of the kernels in `code`. Raises UsageError."""
+        from wavecast.pipeline.plan import Plan, Planned, named_value
+
+        stated = self.arguments or self.grid or self.block
+        if stated and all(file.suffix == ".py" for file in self.code):
+            raise UsageError("--arg, --grid and --block are for kernels of code files (--code)")
+        values = dict(map(named_value, self.arguments))
+        arguments = {name: Planned(value) for name, value in values.items()}
+        return Plan("", self.grid, self.block, 0, arguments)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProfileReport(ShownResult):
+    """What profilers measured: `answers`, one per file (the ranks of a folder; with `against` the
+    other profile is the last), the `comparison`, and the facts of the chip that `calibrate` fitted.
+    The document is `wavecast.profile/1`."""
+
+    answers: Sequence[ProfileAnswer]
+    comparison: ProfileComparison | None = None
+    facts: Sequence[FittedFact] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        from wavecast.report import profiles_json
+
+        return profiles_json.document(self.answers, self.comparison)
+
+    def html(self) -> str:
+        from wavecast.report import profiles_html
+
+        return profiles_html.render(self.answers, self.comparison)
+
+    def markdown(self) -> str:
+        """The figures for a comment of a pull request."""
+        from wavecast.report import profiles_markdown
+
+        return profiles_markdown.render(self.answers, self.comparison)
+
+    def perfetto(self) -> str:
+        """The measured and predicted timelines as a trace for Perfetto."""
+        from wavecast.report import profiles_perfetto
+
+        return profiles_perfetto.dumps(self.answers)
+
+    def render(self, console: Console, *, detail: str = "normal") -> None:
+        from wavecast.report import profiles_comparison, profiles_terminal
+
+        if self.comparison is None:
+            profiles_terminal.render(self.answers, console, detail=detail)
+        else:
+            before, after = (answer.path.name for answer in self.answers)
+            files = before, after
+            profiles_comparison.render(self.comparison, files, console, detail=detail)
+
+    def said(self) -> list[str]:
+        return [
+            f"{fact.field} {fact.value:.4g} {fact.unit} (was {fact.before:.4g}), from {fact.origin}"
+            for fact in self.facts
+        ]
+
+    def subject(self) -> str:
+        return few([answer.path.name for answer in self.answers])
+
+
+def profile(
+    path: str | Path,
+    *,
+    progress: Progress = silent,  # noqa: ARG001
+    **options: Any,
+) -> ProfileReport:
+    """Where the time of a profiled run went, and what it would be on other chips.
+
+    `path` is a file that a profiler wrote, or a folder with one per rank. `options` are those of
+    the command line, by the names of `ProfileOptions`.
+
+    Raises InputError for a file that cannot be read, UnknownName for a chip, UsageError for changes
+    that are none and for `against` with a folder.
+    """
+    from wavecast.bench.profiles.answer import profiles
+    from wavecast.bench.profiles.comparison import compared
+    from wavecast.files import write_text
+
+    stated = ProfileOptions.of(options)
+    files = stated.arch_files
+    answers = profiles(
+        Path(path),
+        stated.device,
+        stated.on,
+        stated.what_if,
+        files,
+        stated.code,
+        stated.model,
+        stated.plan(),
+    )
+    comparison = None
+    if stated.against:
+        others = profiles(stated.against, stated.device, arch_files=files)
+        if len(answers) != 1 or len(others) != 1:
+            raise UsageError("--against compares two files, not folders")
+        comparison = compared(answers[0].profile, others[0].profile)
+        answers += others
+    facts = _calibrate(answers, stated.calibrate) if stated.calibrate else ()
+    report = ProfileReport(answers, comparison, facts)
+    for file, text in ((stated.html, report.html), (stated.perfetto, report.perfetto)):
+        if file is not None:
+            write_text(file, text())
+    return report
+
+
+def _calibrate(answers: Sequence[ProfileAnswer], file: Path) -> Sequence[FittedFact]:
+    """Write the facts of the chip that fit a profile."""
+    from wavecast.bench.profiles.calibration import fitted, overlay
+    from wavecast.files import write_text
+
+    if len(answers) != 1:
+        raise UsageError("--calibrate fits one profile, not a folder or a comparison")
+    (answer,) = answers
+    if answer.predicted is None:
+        raise UsageError(f"{answer.path}: the chip is not known", hint="--device names the chip")
+    facts = fitted(answer.profile, answer.predicted)
+    write_text(file, overlay(answer.predicted.device, facts, answer.path.name))
+    return facts
+
+
+__all__ = ["ProfileOptions", "ProfileReport", "profile"]

@@ -1,0 +1,212 @@
+"""A command made from the options of a verb: it parses them, calls the function of the verb, and
+shows the result."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from wavecast.cli import streams
+from wavecast.cli.types import click_type
+from wavecast.errors import NothingAnalysed, UsageError
+from wavecast.options import NoOptions, Options
+from wavecast.options.values import Flag, Several
+
+if TYPE_CHECKING:
+    from wavecast.api.result import ShownResult
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """How a result is shown: its formats (`text`, or a method of the result), whether they can go
+    to a file (`output`), and the options of its text (`view`). `width` are the columns of a text
+    that no terminal shows, where COLUMNS does not say."""
+
+    formats: tuple[str, ...] = ("text", "json")
+    output: bool = False
+    view: type[Options] = NoOptions
+    width: int | None = None
+    highlight: bool = False
+
+    def parameters(self) -> list[click.Parameter]:
+        """The options of a command that every result has."""
+        shown = [
+            click.Option(
+                ["-f", "--format"],
+                type=click.Choice(self.formats),
+                default="text",
+                show_default=True,
+            ),
+            click.Option(["--open"], is_flag=True, help="Write HTML and open it in the browser."),
+        ]
+        if self.output:
+            file = click.Path(path_type=Path, dir_okay=False)
+            text = "Write to this file instead of standard output."
+            shown.insert(1, click.Option(["-o", "--output"], type=file, help=text))
+        return [*shown]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb:
+    """What a command is made of. `function` gets the arguments in order, `progress`, and the stated
+    options by name; `modes` are further options, by the option that they go with. `first` may end
+    the command before anything else, with its exit code."""
+
+    name: str
+    function: Callable[..., ShownResult]
+    options: type[Options]
+    text: str
+    examples: Sequence[str]
+    arguments: Sequence[click.Parameter] = ()
+    modes: Mapping[str, type[Options]] = field(default_factory=dict)
+    show: Show = field(default_factory=Show)
+    first: Callable[[Mapping[str, Any]], int | None] = lambda _: None
+
+    def command(self, kind: type[click.Command] = click.Command) -> click.Command:
+        """The command."""
+        return kind(
+            self.name,
+            params=[*self.arguments, *self._parameters(), *self.show.parameters()],
+            callback=self._run,
+            help=self.text,
+            epilog="\n\n".join(("Examples:", *self.examples)),
+            context_settings={"help_option_names": ["-h", "--help"]},
+        )
+
+    def _parameters(self) -> list[click.Option]:
+        parameters: dict[str, click.Option] = {}
+        for options in (self.options, *self.modes.values(), self.show.view):
+            for name in options.described():
+                if name not in parameters:
+                    parameters[name] = click_option(options, name)
+        return [*parameters.values()]
+
+    def _run(self, **values: Any) -> int:
+        code = self.first(values)
+        if code is not None:
+            return code
+        context = click.get_current_context()
+        words: list[Any] = []
+        for argument in self.arguments:
+            if not isinstance(argument, click.Argument):
+                continue
+            value = values.pop(argument.name or "")
+            words += value if argument.nargs == -1 else [value]
+        form, opens, output = values["format"], values["open"], values.get("output")
+        if opens and form != "html" and by_user(context, "format"):
+            raise UsageError(f"--open shows HTML, not {form}")
+        view = _stated(context, self.show.view)
+        stated = self._options(context)
+        with streams.progress() as update:
+            result = self.function(*words, progress=update, **stated)
+        if form != "text" and not hasattr(result, form):
+            raise UsageError(f"no {form} of {result.subject()}")
+        if opens:
+            _open(result, stated.get("html") or output)
+        if not opens or not self.show.output:
+            self._show(result, form, output, view)
+        if why := result.why_nothing():
+            raise NothingAnalysed(why)
+        for line in result.said():
+            click.echo(f"wavecast: {line}", err=True)
+        return result.exit_code()
+
+    def _options(self, context: click.Context) -> dict[str, Any]:
+        """The options that are stated. Of those that the settings or the environment state, the
+        ones of the mode."""
+        classes = (self.options, *self.modes.values())
+        stated = _stated(context, *classes)
+        mode = next((mode for mode in self.modes if stated.get(mode)), "")
+        names = {*self.modes.get(mode, self.options).described()}
+        for options in classes:
+            names |= {n for n in options.described() if by_user(context, _parameter(options, n))}
+        return {name: value for name, value in stated.items() if name in names}
+
+    def _show(
+        self, result: ShownResult, form: str, output: Path | None, view: Mapping[str, Any]
+    ) -> None:
+        if output is None:
+            self._write(result, form, sys.stdout, view)
+            return
+        with streams.writing(output) as file:
+            self._write(result, form, file, view)
+
+    def _write(
+        self, result: ShownResult, form: str, stream: IO[str], view: Mapping[str, Any]
+    ) -> None:
+        if form == "text":
+            free = stream.isatty() or os.environ.get("COLUMNS")
+            width = None if free else self.show.width
+            console = streams.console(width, stream, highlight=self.show.highlight)
+            result.render(console, **view)
+            return
+        streams.as_document(stream)
+        text = getattr(result, form)()
+        stream.write(text if text.endswith("\n") else f"{text}\n")
+        stream.flush()
+
+
+def click_option(options: type[Options], name: str) -> click.Option:
+    """An option of a command line. Its default is only shown: unstated ones are not passed on."""
+    described, default = options.described()[name], options.default(name)
+    values = described.values
+    flags = [_parameter(options, name), *(described.flags or (options.flag(name),))]
+    if isinstance(values, Flag):
+        return click.Option(flags, is_flag=True, default=default, help=described.help)
+    several = isinstance(values, Several)
+    shown = described.shown
+    shows = shown is None and default not in (None, "", ())
+    default = ",".join(default) if isinstance(default, tuple) else default
+    return click.Option(
+        flags,
+        type=click_type(values.each if isinstance(values, Several) else values),
+        multiple=several,
+        default=default if shows else None,
+        show_default=shown or shows,
+        metavar=described.metavar or None,
+        help=described.help,
+    )
+
+
+def _parameter(options: type[Options], name: str) -> str:
+    """The name of an option for click, settings and variables: that of its flag."""
+    return options.flag(name).removeprefix("--").partition("/")[0].replace("-", "_")
+
+
+def by_user(context: click.Context, parameter: str) -> bool:
+    """Whether a parameter is on the command line."""
+    return context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+
+
+def _stated(context: click.Context, *classes: type[Options]) -> dict[str, Any]:
+    """The options of classes that the command line, the environment or the settings state."""
+    parameters = {
+        name: _parameter(options, name) for options in classes for name in options.described()
+    }
+    unstated = (None, ParameterSource.DEFAULT)
+    return {
+        name: context.params[parameter]
+        for name, parameter in parameters.items()
+        if context.get_parameter_source(parameter) not in unstated
+    }
+
+
+def _open(result: ShownResult, path: Path | None) -> None:
+    """Write the page of a result, and open it in the browser."""
+    page = path or Path(tempfile.mkdtemp(prefix="wavecast-")) / "report.html"
+    with streams.writing(page) as file:
+        file.write(result.html())
+    click.echo(f"page: {page}", err=True)
+    if click.launch(str(page)):
+        click.echo("no browser could be started: open the page in one", err=True)
+
+
+__all__ = ["Show", "Verb", "by_user", "click_option"]
