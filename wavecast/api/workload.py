@@ -78,12 +78,18 @@ class WorkloadOptions(Options):
         from wavecast.systems.answer import loads
         from wavecast.systems.workload import Load, read_trace
 
+        plain = loads(
+            *(self.prompt, self.output),
+            concurrency=self.concurrency or (),
+            rate=self.rate,
+            requests=self.requests,
+        )
         if self.trace_file is not None:
             trace = read_trace(self.trace_file)
             middle = (
                 sorted(lengths)[len(lengths) // 2] for lengths in (trace.prompts, trace.outputs)
             )
-            return (Load(*middle, trace=trace, prefix=self.prefix, requests=self.requests),)
+            return (Load(*middle, trace=trace, prefix=self.prefix, requests=plain[0].requests),)
         shared = {
             "distribution": self.lengths,
             "shortest": self.shortest,
@@ -91,12 +97,6 @@ class WorkloadOptions(Options):
             "burstiness": self.burstiness,
             "prefix": self.prefix,
         }
-        plain = loads(
-            *(self.prompt, self.output),
-            concurrency=self.concurrency or (),
-            rate=self.rate,
-            requests=self.requests,
-        )
         return tuple(replace(load, **shared) for load in plain)
 
 
