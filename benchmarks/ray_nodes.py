@@ -23,6 +23,7 @@ from typing import Final
 
 from wavecast.arch.systems import system
 from wavecast.pipeline import select
+from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, loads
 from wavecast.tune.budget import SearchBudget
 from wavecast.tune.model_search import search
@@ -144,7 +145,8 @@ def _model_search(model: str) -> Run:
     asked = dimensions("tp,dp,dtype,kv-dtype,engine=vllm|sglang,batch=16|64|256")
     machines = [(system(f"8x{name}"), Deployment()) for name in _GPUS]
     space = list(configurations(machines, asked, load))
-    return lambda address: search(model, space, (), ray=address)
+    config = huggingface.load(model)
+    return lambda address: search(config, space, (), ray=address)
 
 
 def _tuning(count: int) -> Run:

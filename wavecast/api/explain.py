@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from wavecast.api.estimate import Estimate, OperationOptions, explain_operation
 from wavecast.api.launch import KernelOptions, LaunchOptions
@@ -202,6 +202,22 @@ class KernelList(ShownResult):
 
     def subject(self) -> str:
         return self.path
+
+
+@overload
+def explain(
+    kernel: str, *, shape: str | Sequence[str], progress: Progress = ..., **options: Any
+) -> Estimate: ...
+
+
+@overload
+def explain(
+    kernel: str | Path, *, list: Literal[True], progress: Progress = ..., **options: Any
+) -> KernelList: ...
+
+
+@overload
+def explain(kernel: Any, *args: Any, progress: Progress = ..., **options: Any) -> Explained: ...
 
 
 def explain(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from wavecast.api.collectives import CollectivesOptions, CollectivesReport, collectives
+from wavecast.api.collectives import CollectivesOptions, collectives
 from wavecast.api.machines import ReportFiles, TimedResult
-from wavecast.api.module import ModuleOptions, ModuleReport, module
+from wavecast.api.module import ModuleOptions, module
 from wavecast.api.result import few
-from wavecast.api.search import SearchOptions, SearchReport, search
-from wavecast.api.train import TrainingReport, TrainOptions, train
+from wavecast.api.search import SearchOptions, search
+from wavecast.api.train import TrainOptions, train
 from wavecast.api.workload import DeploymentOptions
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.options import Options, Progress, option, silent
@@ -145,19 +145,18 @@ class ServedReport(ModelReport):
         return self.servings[0]
 
 
-def model(
-    source: Any = None, *arguments: Any, progress: Progress = silent, **options: Any
-) -> ModelReport | SearchReport | TrainingReport | CollectivesReport | ModuleReport:
-    """Predict a whole model on machines, without a GPU.
+def model(source: Any = None, *arguments: Any, progress: Progress = silent, **options: Any) -> Any:
+    """Predict a whole model on machines, without a GPU: a `ModelReport`.
 
     `source` is a `config.json` of Hugging Face, a folder with one, or a name of `wavecast model
     --list`; `system` names machines (`"8xMI300X,8xH200"` or a list) and may follow it. The other
     `options` are those of the command line, by the names of `ServingOptions`. With `search` they
-    are `SearchOptions`, with `train=True` `TrainOptions`; with `collectives` there is no source
-    (`CollectivesOptions`). OptionValues are those of the options, or their text.
+    are `SearchOptions` (the result is a `SearchReport`), with `train=True` `TrainOptions`
+    (`TrainingReport`); with `collectives` there is no source (`CollectivesOptions`,
+    `CollectivesReport`). OptionValues are those of the options, or their text.
 
     `source` can also be a module of PyTorch with its `inputs`, an exported program, or a text like
-    `script.py:factory` (`module`, `ModuleOptions`).
+    `script.py:factory` (`module`, `ModuleOptions`, `ModuleReport`).
 
     A model that does not fit is an answer with `why_not` and without servings. Raises UnknownName
     for a name that is not known, UsageError for sizes that do not divide, options that exclude each
