@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from wavecast.compile.inventory import Inventory
-    from wavecast.pipeline.result import ExplainReport, Explanation, Failure
+    from wavecast.pipeline.result import (
+        Choice,
+        ExplainReport,
+        Explanation,
+        Failure,
+        ModelLineChange,
+        ModelLineTime,
+    )
     from wavecast.pipeline.steps import Given
 
 SEVERITIES: Final = ("note", "warning", "error")
@@ -123,6 +130,26 @@ class Explained(ShownResult):
     def notes(self) -> tuple[str, ...]:
         """How GPUs were chosen, and what was left out."""
         return self.report.notes
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What was explained."""
+        return self.report.inputs
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The configurations of autotuned kernels that were compared."""
+        return self.report.choices
+
+    @property
+    def lines(self) -> tuple[ModelLineTime, ...]:
+        """The lines of a model under `torch.compile`."""
+        return self.report.lines
+
+    @property
+    def changes(self) -> tuple[ModelLineChange, ...]:
+        """What the kernel library changes in these lines."""
+        return self.report.changes
 
     def render(self, console: Console, *, detail: Any = "normal") -> None:
         from wavecast.report import terminal
