@@ -37,5 +37,5 @@ def test_arrays_start_at_a_page_where_samples_depend_on_it() -> None:
 def test_what_modes_write_starts_a_line() -> None:
     progress = Progress()
     counters = TracePlan.of(kernel_of("gfx942", "").program).counters()
-    for array in (progress.words, progress.arrivals, Undefined(4).words, counters):
+    for array in (progress.words, progress.arrivals, *Undefined(4).words, counters):
         assert array.ctypes.data % APART == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast import api
+import wavecast
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
@@ -65,7 +65,7 @@ def files(document: object) -> Iterator[str]:
 
 def explained(path: Path, target: str) -> tuple[set[str], str]:
     """The source files in the report of a script, and its terminal text."""
-    found = api.explain(str(path), arch=target)
+    found = wavecast.explain(str(path), arch=target)
     return set(files(found.to_dict())), str(found)
 
 

@@ -112,11 +112,10 @@ class Options:
         mode = next((mode for mode in modes if values.get(mode)), "")
         options = modes.get(mode, cls)
         for name in values.keys() - options.described():
-            for other, every in {mode: cls, **modes}.items():
+            for other, every in (("", cls), *modes.items()):
                 if name in every.described():
-                    flag = every.flag(name)
                     where = f"does not apply to --{mode}" if mode else f"belongs to --{other}"
-                    raise UsageError(f"{flag} {where}")
+                    raise UsageError(f"{every.flag(name)} {where}")
             raise UnknownName("option", name, options.described())
         return options(**values)
 
