@@ -25,7 +25,7 @@ from calibration import common, hip_samples
 from calibration.hip_samples import DEVICE, Problem
 from wavecast.perfmodel import coefficients, queue
 from wavecast.perfmodel.chip import Chip, of_device
-from wavecast.perfmodel.simulation import timing
+from wavecast.perfmodel.cu.simulation import timing
 
 FITTED: Final[Mapping[str, float]] = {
     "kernel.wait_l2": 1.0,

@@ -16,13 +16,14 @@ from tests.perfmodel.interval import interval_of
 from wavecast.arch import resolve
 from wavecast.errors import UsageError
 from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.cu.simulation import Simulation, timing
+from wavecast.perfmodel.cu.whatif import Changes
 from wavecast.perfmodel.notes import NOT_SIMULATED, Note, text
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.predict import predict, subject_of
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource, SampleCoverage
-from wavecast.perfmodel.simulation import LaunchTiming, Simulation, timing
-from wavecast.perfmodel.whatif import Changes
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.report import prediction as shown
 from wavecast.report import terminal_prediction, words
 from wavecast.report.perfetto_unit import Timeline, dumps

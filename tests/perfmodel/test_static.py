@@ -12,7 +12,7 @@ from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel
-from wavecast.perfmodel.simulation import timing
+from wavecast.perfmodel.cu.simulation import timing
 from wavecast.perfmodel.static import profile_of_code
 
 DEVICE = arch.load("mi300x")

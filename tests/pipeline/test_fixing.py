@@ -17,7 +17,7 @@ from wavecast.isa.program import Kernel
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.predict import predict
 from wavecast.perfmodel.profile import LevelTraffic
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.pipeline import fixing
 from wavecast.pipeline.fixing import LEAST, Fixing, with_outcomes
 from wavecast.pipeline.prediction import Predicted

@@ -14,8 +14,8 @@ from wavecast.arch import STATUSES as FACT_STATUSES
 from wavecast.bench.compare.verdict import FigureVerdict
 from wavecast.bench.gate.verdict import Status
 from wavecast.perfmodel.coefficients import STATUSES as COEFFICIENT_STATUSES
-from wavecast.perfmodel.cu.causes import BUSY, CAUSES
 from wavecast.perfmodel.prediction import FIDELITIES
+from wavecast.perfmodel.simulation.causes import BUSY, CAUSES
 from wavecast.report import terminal, validation_words
 from wavecast.report import words as names
 

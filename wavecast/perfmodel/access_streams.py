@@ -19,11 +19,11 @@ import numpy as np
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
 from wavecast.compile.codeobject import Launch
 from wavecast.isa.program import Kernel
+from wavecast.perfmodel import streams as request
 from wavecast.perfmodel.atomics import CACHED, at_one_address
 from wavecast.perfmodel.cache.accesses import SECTOR
 from wavecast.perfmodel.cache.traffic import reach
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.cu import streams as request
 from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.footprint import element_bytes
 from wavecast.perfmodel.placement import LaunchPlacement

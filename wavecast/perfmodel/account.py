@@ -15,9 +15,9 @@ import numpy as np
 from wavecast.analyze.mix import instruction_class
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.program import Program
-from wavecast.perfmodel.cu.causes import CAUSES, ISSUE
 from wavecast.perfmodel.prediction import Share
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.causes import CAUSES, ISSUE
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 
 LEAST: Final = 1e-4
 """Shares below this part of the time are gathered under `other`."""

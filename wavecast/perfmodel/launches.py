@@ -1,6 +1,6 @@
 """Which simulation a launch profile takes: of a compute unit, or of an NVIDIA SM.
 
-A profile of SASS carries a schedule; both simulations give a `LaunchTiming`.
+Both simulations give a `LaunchTiming`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Final
 from wavecast.arch import Device
 from wavecast.errors import UnknownName
 from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.cu.simulation import Simulation
+from wavecast.perfmodel.cu.whatif import Changes
 from wavecast.perfmodel.profile import LaunchProfile
-from wavecast.perfmodel.simulation import LaunchTiming, Simulation
+from wavecast.perfmodel.simulation.timing import LaunchTiming
+from wavecast.perfmodel.sm.profile import SassProfile
 from wavecast.perfmodel.sm.simulation import SmSimulation
 from wavecast.perfmodel.sm.whatif import SmChanges
-from wavecast.perfmodel.whatif import Changes
 
 LaunchChanges = Changes | SmChanges
 """Simulations of a launch on a compute unit or an SM, each with one thing different."""
@@ -27,7 +29,7 @@ def changes_of(profile: LaunchProfile, device: Device) -> LaunchChanges:
 
     Raises UsageError for a device of another target, MissingFact where the device lacks a number.
     """
-    if profile.schedule is not None:
+    if isinstance(profile, SassProfile):
         return SmChanges(SmSimulation.of(profile, device))
     return Changes(Simulation.of(profile, device))
 

@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 
 from wavecast.isa.program import Program
-from wavecast.perfmodel.cu.streams import Streams
 from wavecast.perfmodel.notes import Note, text
 from wavecast.perfmodel.placement import LaunchPlacement
-from wavecast.perfmodel.sm.schedule import Schedule
+from wavecast.perfmodel.streams import Streams
 
 UNEVEN = 0.1
 """Variation between workgroups from which the interval is wider."""
@@ -84,8 +83,7 @@ class LaunchProfile:
     `dtype` is the dtype of the matrix products, for the power limit, "" without any. `work` is the
     number of instructions of a usual workgroup over those of the workgroups in `streams`. `notes`
     are what the profile assumes or leaves out; `coverage` is None for a profile from code. `origin`
-    is where the code is from (`codeobject.Origin`), "" if that is not known. `schedule` has the
-    schedule that SASS states, None for AMD code.
+    is where the code is from (`codeobject.Origin`), "" if that is not known.
     `compiler` is what made HIP code ("" for other code), `compiler_note` how that differs from what
     users of the target have, "" if it does not (`compile.rocm.difference`).
     """
@@ -101,7 +99,6 @@ class LaunchProfile:
     work: float = 1.0
     coverage: SampleCoverage | None = None
     origin: str = ""
-    schedule: Schedule | None = None
     compiler: str = ""
     compiler_note: str = ""
 

@@ -11,14 +11,15 @@ import numpy as np
 
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.perfmodel.cu import code as c
-from wavecast.perfmodel.cu.streams import SERIAL
+from wavecast.perfmodel.cu.simulation import Simulation
 from wavecast.perfmodel.profile import ProfileSource
-from wavecast.perfmodel.simulation import LaunchTiming, Simulation
+from wavecast.perfmodel.simulation.changes import shortened
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.perfmodel.sm import code as sm
 from wavecast.perfmodel.sm.repeats import renumbered, with_fewer_repeats
 from wavecast.perfmodel.sm.simulation import SmSimulation
 from wavecast.perfmodel.static import with_fewer_iterations
-from wavecast.perfmodel.whatif import kept
+from wavecast.perfmodel.streams import SERIAL
 
 Array = np.ndarray[Any, Any]
 
@@ -85,7 +86,7 @@ def coarser(simulation: Simulation | SmSimulation, parts: int) -> LaunchTiming:
             for late in [np.cumsum(accesses[streams.steps[low:high]]) > 0]
         ]
     )
-    longer = kept(longer, code.slots, stays)
+    longer = shortened(longer, code.slots, stays)
     if isinstance(simulation, SmSimulation):
         longer = replace(longer, rows=renumbered(simulation.code, longer))
     workgroups = max(1, math.ceil(profile.placement.workgroups / parts))

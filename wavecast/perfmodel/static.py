@@ -22,11 +22,11 @@ from wavecast.isa.program import Kernel, Loop, Program
 from wavecast.perfmodel.access_streams import AccessStreams
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.cu.code import Code
-from wavecast.perfmodel.cu.fold import FIRST, LAST
-from wavecast.perfmodel.cu.streams import Streams, expanded
+from wavecast.perfmodel.fold import FIRST, LAST
 from wavecast.perfmodel.notes import Note
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
+from wavecast.perfmodel.streams import Streams, expanded
 
 Array = np.ndarray[Any, Any]
 

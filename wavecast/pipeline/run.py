@@ -198,7 +198,7 @@ def _replaced(
     """What the kernel library changes in a script's compiled graphs, and notes. Raises UsageError
     for a script without any."""
     from wavecast.integrations.triton import capture_script
-    from wavecast.integrations.triton.job import REPLACE
+    from wavecast.integrations.triton.job import PREPARE
 
     if not before.times:
         raise UsageError(
@@ -212,7 +212,7 @@ def _replaced(
         selection.devices,
         timeout=options.timeout,
         quiet=not options.show_output,
-        settings={REPLACE: True},
+        settings={PREPARE: "wavecast.integrations.torch.inductor:replace_operators"},
     )
     given = replace(options.given, outcomes=False)
     explanations, failures = explain_launches(capture.all_launches, selection, given, progress)

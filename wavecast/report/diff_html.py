@@ -5,22 +5,22 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from wavecast.bench.diff.result import Diff
-from wavecast.report import diff_words, html, units
+from wavecast.report import diff_words, pages, units
 from wavecast.version import __version__
 
 
 def render(found: Diff) -> str:
     """The whole page."""
     return (
-        html.environment()
+        pages.environment()
         .get_template("diff.html.j2")
         .render(
             found=found,
             shown=diff_words,
             units=units,
             version=__version__,
-            style=Markup(html.asset("style.css")),  # our own files
-            own_style=Markup(html.asset("diff.css")),
+            style=Markup(pages.asset("style.css")),  # our own files
+            own_style=Markup(pages.asset("diff.css")),
         )
     )
 

@@ -8,16 +8,16 @@ import hashlib
 from markupsafe import Markup
 
 from wavecast.bench.history.series import History, Series
-from wavecast.report import history, history_plot, html
+from wavecast.report import history, history_plot, pages
 from wavecast.version import __version__
 
 
 def render(found: History) -> str:
     """The whole page; it loads no other file. Changes come first."""
-    script = html.asset("theme.js") + html.asset("history.js")
+    script = pages.asset("theme.js") + pages.asset("history.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        html.environment()
+        pages.environment()
         .get_template("history.html.j2")
         .render(
             found=found,
@@ -25,8 +25,8 @@ def render(found: History) -> str:
             version=__version__,
             words=history,
             plot=history_plot.plot,
-            style=Markup(html.asset("style.css")),  # our own files
-            own_style=Markup(html.asset("history.css")),
+            style=Markup(pages.asset("style.css")),  # our own files
+            own_style=Markup(pages.asset("history.css")),
             script=Markup(script),
             script_digest=f"'sha256-{digest}'",
         )

@@ -6,9 +6,6 @@ whatever a kernel is called or its source holds, nothing but that script runs.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +18,12 @@ from wavecast.report import (
     accesses,
     finding_words,
     listing,
+    pages,
     prediction,
     pressure_plot,
     roofline_plot,
     source,
     summary,
-    units,
     words,
 )
 from wavecast.report.instruction_times import instruction_times
@@ -42,7 +39,7 @@ def render(report: ExplainReport) -> str:
     """The whole page."""
     groups = summary.groups(report)
     listings = [listing.build(group.explanations) for group in groups]
-    script = asset("theme.js") + asset("app.js")
+    script = pages.asset("theme.js") + pages.asset("app.js")
     return (
         environment()
         .get_template("page.html.j2")
@@ -50,9 +47,9 @@ def render(report: ExplainReport) -> str:
             report=report,
             version=__version__,
             groups=list(zip(groups, listings, strict=True)),
-            style=Markup(asset("style.css")),  # our own file
+            style=Markup(pages.asset("style.css")),  # our own file
             script=Markup(script),  # our own file
-            script_digest=digest(script),
+            script_digest=pages.digest(script),
             island=_island(groups, listings),
         )
     )
@@ -66,50 +63,30 @@ def fragment(report: ExplainReport) -> str:
         .render(
             report=report,
             groups=[(group, None) for group in summary.groups(report)],
-            style=Markup(asset("fragment.css")),  # our own file
+            style=Markup(pages.asset("fragment.css")),  # our own file
         )
     )
 
 
 @cache
 def environment() -> jinja2.Environment:
-    """Where the templates of pages are, with what they may call."""
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader("wavecast.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    made.globals.update(
-        accesses=accesses,
-        instruction_times=instruction_times,
-        rule_text=_rule_text,
-        fidelities=FIDELITIES,
-        prediction=prediction,
-        pressure_plot=pressure_plot,
-        roofline_plot=roofline_plot,
-        finding_words=finding_words,
-        source=source,
-        summary=summary,
-        units=units,
-        words=words,
-    )
-    return made
-
-
-@cache
-def asset(name: str) -> str:
-    """The text of a file in the folder of templates."""
-    loaded = environment()
-    assert loaded.loader is not None
-    return loaded.loader.get_source(loaded, name)[0].strip()
-
-
-def digest(script: str) -> str:
-    """The script's source expression in a content security policy."""
-    found = hashlib.sha256(script.encode()).digest()
-    return f"'sha256-{base64.b64encode(found).decode()}'"
+    """The templates of `pages`, which may call what tells about kernels."""
+    templates = pages.environment().overlay()
+    templates.globals = {
+        **pages.environment().globals,
+        "accesses": accesses,
+        "instruction_times": instruction_times,
+        "rule_text": _rule_text,
+        "fidelities": FIDELITIES,
+        "prediction": prediction,
+        "pressure_plot": pressure_plot,
+        "roofline_plot": roofline_plot,
+        "finding_words": finding_words,
+        "source": source,
+        "summary": summary,
+        "words": words,
+    }
+    return templates
 
 
 def _island(groups: tuple[KernelGroup, ...], listings: list[Listing]) -> Markup:
@@ -123,15 +100,7 @@ def _island(groups: tuple[KernelGroup, ...], listings: list[Listing]) -> Markup:
         }
         for group, found in zip(groups, listings, strict=True)
     ]
-    return island({"kernels": kernels})
-
-
-def island(data: object) -> Markup:
-    """JSON that cannot end its script element."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # nothing left that HTML reads
+    return pages.island({"kernels": kernels})
 
 
 def _rule_text(name: str) -> str:

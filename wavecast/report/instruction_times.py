@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from wavecast.perfmodel.cu.causes import CAUSES
 from wavecast.perfmodel.launches import launch_timing
+from wavecast.perfmodel.simulation.causes import CAUSES
 
 if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation

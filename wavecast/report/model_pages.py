@@ -12,7 +12,7 @@ from markupsafe import Markup
 from wavecast.report import (
     graph_plot,
     graph_words,
-    html,
+    pages,
     systems_plot,
     systems_words,
     training_plot,
@@ -66,7 +66,7 @@ def _page(
     template: str, answers: Sequence[Any], title: str, *, words: ModuleType, plot: ModuleType
 ) -> str:
     return (
-        html.environment()
+        pages.environment()
         .get_template(f"{template}.html.j2")
         .render(
             answers=answers,
@@ -79,21 +79,21 @@ def _page(
             roofline=roofline,
             range_=systems_words.range_,
             times=systems_words.times,
-            style=Markup(html.asset("style.css") + html.asset("systems.css")),  # our own files
+            style=Markup(pages.asset("style.css") + pages.asset("systems.css")),  # our own files
         )
     )
 
 
 def _fragment(template: str, answers: Sequence[Any], *, words: ModuleType) -> str:
     return (
-        html.environment()
+        pages.environment()
         .get_template(f"{template}.html.j2")
         .render(
             answers=answers,
             words=words,
             units=units,
             times=systems_words.times,
-            style=Markup(html.asset("fragment.css")),  # our own file
+            style=Markup(pages.asset("fragment.css")),  # our own file
         )
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from wavecast.report import html, passes, units
+from wavecast.report import pages, passes, units
 from wavecast.report.lab import percent
 from wavecast.version import __version__
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def render(reports: Sequence[PassReport], notes: Sequence[str]) -> str:
     """The whole page."""
-    script = html.asset("theme.js") + html.asset("passes.js")
+    script = pages.asset("theme.js") + pages.asset("passes.js")
     return (
-        html.environment()
+        pages.environment()
         .get_template("passes.html.j2")
         .render(
             reports=reports,
@@ -29,11 +29,11 @@ def render(reports: Sequence[PassReport], notes: Sequence[str]) -> str:
             units=units,
             percent=percent,
             version=__version__,
-            style=Markup(html.asset("style.css")),  # our own files
-            own_style=Markup(html.asset("passes.css")),
+            style=Markup(pages.asset("style.css")),  # our own files
+            own_style=Markup(pages.asset("passes.css")),
             script=Markup(script),
-            script_digest=html.digest(script),
-            island=html.island([_data(report) for report in reports]),
+            script_digest=pages.digest(script),
+            island=pages.island([_data(report) for report in reports]),
         )
     )
 

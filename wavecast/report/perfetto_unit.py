@@ -13,7 +13,7 @@ from typing import Any
 
 from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.program import Program
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.report import source
 from wavecast.report.perfetto import complete, named
 from wavecast.version import __version__

@@ -16,6 +16,7 @@ from wavecast.bench.profiles.summary import variations
 from wavecast.compile.names import readable
 from wavecast.report import (
     html,
+    pages,
     profiles_activity,
     profiles_code,
     profiles_plot,
@@ -39,7 +40,7 @@ _ROWS: Final = 2_000
 
 def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None = None) -> str:
     """The whole page; it loads no other file."""
-    script = html.asset("theme.js") + html.asset("profile.js") + "\n" + html.asset("tables.js")
+    script = pages.asset("theme.js") + pages.asset("profile.js") + "\n" + pages.asset("tables.js")
     data = [_data(answer) for answer in answers]
     return (
         html.environment()
@@ -63,10 +64,10 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             launch_costs=launch_costs,
             rows=_ROWS,
             left_out=[one["left_out"] for one in data],
-            style=Markup(html.asset("style.css") + html.asset("profile.css")),  # our own files
+            style=Markup(pages.asset("style.css") + pages.asset("profile.css")),  # our own files
             script=Markup(script),
-            script_digest=html.digest(script),
-            island=html.island(data),
+            script_digest=pages.digest(script),
+            island=pages.island(data),
         )
     )
 

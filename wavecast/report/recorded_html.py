@@ -21,7 +21,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.report import html
+from wavecast.report import pages
 from wavecast.version import __version__
 
 WIDTH: Final = 240
@@ -72,17 +72,17 @@ def page(title: str, render: Callable[[Console], object]) -> str:
     """The page of what `render` prints."""
     console = RecordingConsole()
     render(console)
-    script = html.asset("theme.js") + html.asset("tables.js")
+    script = pages.asset("theme.js") + pages.asset("tables.js")
     return (
-        html.environment()
+        pages.environment()
         .get_template("recorded.html.j2")
         .render(
             title=title,
             version=__version__,
             body=Markup("\n").join(_elements(console.printed, console)),
-            style=Markup(html.asset("style.css") + html.asset("recorded.css")),  # our own files
+            style=Markup(pages.asset("style.css") + pages.asset("recorded.css")),  # our own files
             script=Markup(script),
-            script_digest=html.digest(script),
+            script_digest=pages.digest(script),
         )
     )
 
@@ -91,7 +91,7 @@ def fragment(render: Callable[[Console], object]) -> str:
     """A part of a page for notebooks with what `render` prints, without script."""
     console = RecordingConsole()
     render(console)
-    style = Markup(html.asset("fragment.css"))  # our own file
+    style = Markup(pages.asset("fragment.css"))  # our own file
     body = Markup("\n").join(_elements(console.printed, console))
     return Markup('<div class="wavecast">\n<style>{}</style>\n{}\n</div>').format(style, body)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from wavecast.bench.accuracy.scores import by_op
-from wavecast.report import html, units, validation_plot, validation_words
+from wavecast.report import pages, units, validation_plot, validation_words
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def render(validation: Validation) -> str:
     """The whole page; it needs no script and nothing from outside."""
     return (
-        html.environment()
+        pages.environment()
         .get_template("validation.html.j2")
         .render(
             validation=validation,
@@ -28,6 +28,6 @@ def render(validation: Validation) -> str:
             words=validation_words,
             plot=validation_plot,
             units=units,
-            style=Markup(html.asset("style.css")),  # our own file
+            style=Markup(pages.asset("style.css")),  # our own file
         )
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from wavecast.perfmodel.launches import LaunchChanges
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.fix import Array, Fix, Simulated
 
 Change = Callable[[LaunchChanges, Array], LaunchTiming]

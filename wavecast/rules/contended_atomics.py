@@ -15,7 +15,7 @@ from wavecast.perfmodel.atomics import (
 from wavecast.perfmodel.footprint import element_bytes
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.placement import LaunchPlacement
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.changes import Change, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from wavecast.perfmodel.launches import LaunchChanges
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 
 Array = np.ndarray[Any, Any]
 

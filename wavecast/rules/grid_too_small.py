@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import split_loop
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.changes import simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix

@@ -8,7 +8,7 @@ from typing import Literal
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import wider_lanes
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group, operation_of, operations_at, stride_names
 from wavecast.rules.changes import simulated, widened
 from wavecast.rules.finding import Finding, Rule, RuleInput

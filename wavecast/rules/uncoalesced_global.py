@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import split_loop
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group
 from wavecast.rules.changes import contiguous, simulated
 from wavecast.rules.finding import Finding, Rule, RuleInput

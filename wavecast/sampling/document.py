@@ -17,10 +17,10 @@ from wavecast.errors import InputError
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Program
-from wavecast.perfmodel.cu.streams import REQUEST, Streams
 from wavecast.perfmodel.notes import Note
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource, SampleCoverage
+from wavecast.perfmodel.streams import REQUEST, Streams
 from wavecast.sampling.plain import packed, unpacked
 
 VERSION: Final = 2

@@ -14,13 +14,14 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import UsageError
+from wavecast.perfmodel import streams as unit
 from wavecast.perfmodel.cache import replay
 from wavecast.perfmodel.cache.accesses import ATOMIC, LDS, VECTOR
 from wavecast.perfmodel.cache.geometry import DieCaches
 from wavecast.perfmodel.cache.traffic import footprint, mall_resident, reach
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.cu import streams as unit
 from wavecast.perfmodel.cu.code import Code
+from wavecast.perfmodel.cu.recorded import streams
 from wavecast.perfmodel.memory import residency
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource
@@ -253,7 +254,7 @@ def _streams(taken: Sample, rows: np.ndarray, code: Code) -> unit.Streams:
             )
         workgroups.append(waves)
     counts = taken.block_counts * (len(own) / len(taken.numbers))
-    return unit.streams(code, workgroups, counts)
+    return streams(code, workgroups, counts)
 
 
 def _dtype(code: Code, counts: np.ndarray) -> str:

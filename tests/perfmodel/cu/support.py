@@ -11,8 +11,10 @@ from wavecast.arch import resolve
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.cu.machine import ComputeUnit
-from wavecast.perfmodel.cu.run import Run, run
-from wavecast.perfmodel.cu.streams import REQUEST, Streams, Wave, streams
+from wavecast.perfmodel.cu.recorded import streams
+from wavecast.perfmodel.cu.run import run
+from wavecast.perfmodel.simulation.run import Run
+from wavecast.perfmodel.streams import REQUEST, Streams, Wave
 
 Request = Sequence[float]
 

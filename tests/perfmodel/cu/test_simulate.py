@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.perfmodel.cu.support import compiled, flattened, machine, simulate
 from wavecast.arch import resolve
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.cu.causes import BARRIER_WAIT, CAUSES, HBM_BANDWIDTH, MATRIX_BUSY
-from wavecast.perfmodel.cu.fold import FIRST, LAST, fold
 from wavecast.perfmodel.cu.machine import ComputeUnit
+from wavecast.perfmodel.fold import FIRST, LAST, fold
+from wavecast.perfmodel.simulation.causes import BARRIER_WAIT, CAUSES, HBM_BANDWIDTH, MATRIX_BUSY
 
 ADD = "v_add_f32_e32 v{0}, v{0}, v1"
 MFMA = "v_mfma_f32_32x32x8_bf16 a[{0}:{1}], v[2:3], v[4:5], a[{0}:{1}]"
@@ -143,7 +143,7 @@ def test_waves_meet_at_a_barrier() -> None:
     body = "s_barrier\n v_add_f32_e32 v1, v1, v1"
     found = simulate(body, waves=8)
     assert found.counts[0] == 8
-    assert found.stalls[1, BARRIER_WAIT] >= 8 * (found.machine.barrier - 4)
+    assert found.stalls[1, BARRIER_WAIT] >= 8 * (machine().barrier - 4)
 
 
 def test_lds_conflicts_cost_their_passes() -> None:
@@ -193,7 +193,7 @@ def test_a_folded_loop_takes_as_long_as_the_whole(turns: int, waves: int) -> Non
     assert folded.weights.sum() == pytest.approx(waves * (1 + 15 * turns + 2), abs=waves)
     assert len(folded.steps) < waves * 16 * (FIRST + LAST + 2)
     found = simulate(body, waves=waves, path=path)
-    turn = 14 * 4 + found.machine.branch
+    turn = 14 * 4 + machine().branch
     assert found.clocks == pytest.approx(turns * turn, rel=0.03)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.perfmodel.cu.support import compiled
-from wavecast.perfmodel.cu.streams import REQUEST, Streams, Wave, streams
+from wavecast.perfmodel.cu.recorded import streams
+from wavecast.perfmodel.streams import REQUEST, Streams, Wave
 
 BODY = """
  v_mov_b32_e32 v0, 0

@@ -25,10 +25,11 @@ from wavecast.bench.profiles.counters import (
 from wavecast.errors import WavecastError
 from wavecast.isa.program import Kernel
 from wavecast.perfmodel.cu import code as cu
-from wavecast.perfmodel.cu.streams import HBM, L2, MALL, PASSES
 from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.perfmodel.sm import code as sm
+from wavecast.perfmodel.sm.profile import SassProfile
 from wavecast.perfmodel.static import profile_of_code
+from wavecast.perfmodel.streams import HBM, L2, MALL, PASSES
 from wavecast.pipeline.reading import read_launch
 from wavecast.pipeline.result import Explanation
 
@@ -53,7 +54,7 @@ def predicted_figures(explanation: Explanation) -> dict[str, float]:
         found[CLOCK] = clock
     counts = _Requests(explanation, predicted.profile)
     found.update(counts.cache())
-    if predicted.profile.schedule is None:
+    if not isinstance(predicted.profile, SassProfile):
         found.update(counts.instructions())
     return found
 
@@ -85,13 +86,13 @@ class _Requests:
 
     def __init__(self, explanation: Explanation, profile: LaunchProfile) -> None:
         streams, placement = profile.streams, profile.placement
-        self._amd = profile.schedule is None
-        if profile.schedule is None:
+        self._amd = not isinstance(profile, SassProfile)
+        if not isinstance(profile, SassProfile):
             code = cu.Code.of(profile.program, explanation.device, placement.wave_lanes)
             self._lds, stores = code.pipe == cu.LDS, (cu.STORE, cu.ATOMIC)
             self._ideal = code.contiguous[:, PASSES]
         else:
-            code = profile.schedule.code
+            code = profile.code
             self._lds, stores = code.kind == sm.SHARED, (sm.STORE, sm.ATOMIC)
             self._ideal = np.zeros(len(code.pipe))
         self._writes = np.isin(code.kind, stores) & ~self._lds

@@ -33,7 +33,7 @@ from wavecast.emulate.check.records import (
     VOLATILE,
     WAVE,
 )
-from wavecast.emulate.check.shadow import Watched, together
+from wavecast.emulate.check.shadow import DECIDES_TRAIT, Watched, together
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.addresses import Resolved, range_of
 from wavecast.emulate.lower.values import I32, I64, PTR, element, load
@@ -42,7 +42,6 @@ SCALAR = "scalar"
 """Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
 but records."""
 COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
-WITH_ATOMICS, DECIDES_TRAIT = "b", "n"
 
 
 class GlobalAccess:
@@ -165,11 +164,9 @@ def _peers(traits: str) -> int:
 
 __all__ = [
     "COUNTED_AS_STORE",
-    "DECIDES_TRAIT",
     "OBSERVES",
     "RELEASES_TRAIT",
     "SCALAR",
-    "WITH_ATOMICS",
     "ZERO",
     "GlobalAccess",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from wavecast.emulate.check import order
 from wavecast.emulate.check.atomicity import ATOMIC, Atomicity
-from wavecast.emulate.check.global_access import WITH_ATOMICS, GlobalAccess
+from wavecast.emulate.check.global_access import GlobalAccess
 from wavecast.emulate.check.records import (
     ASIDE_RECORDS,
     ATOMICITY,
@@ -28,6 +28,7 @@ from wavecast.emulate.check.records import (
 )
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
+    WITH_ATOMICS,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
 )

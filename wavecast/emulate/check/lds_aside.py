@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.global_access import DECIDES_TRAIT, WITH_ATOMICS
 from wavecast.emulate.check.lds_records import ATOMIC, BYTES, WAVE, LdsRecords
+from wavecast.emulate.check.shadow import DECIDES_TRAIT, WITH_ATOMICS
 from wavecast.emulate.lower.values import I64, PTR, element, load
 
 ASIDE_WORDS = 3

@@ -22,7 +22,7 @@ from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
 from wavecast.emulate.check.counters import DS, LOAD, STORE, WAVES, Counters, issues
 from wavecast.emulate.check.order import EVENT
 from wavecast.emulate.check.report import Kind
-from wavecast.emulate.check.shadow import COMPARES, packed
+from wavecast.emulate.check.shadow import COMPARES, DECIDES_TRAIT, WITH_ATOMICS, packed
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.emitter import WaveEmitter
@@ -171,7 +171,7 @@ class MemoryChecks(Observer):
         if mode in ("local", "flat"):
             lds += COMPARES if self._compares else ""
             lds += lds_order.FILLED if self._filled else ""
-            lds += global_access.WITH_ATOMICS if self._counts else ""
+            lds += WITH_ATOMICS if self._counts else ""
             lds += self._deciding(instruction)
         if mode == "local":
             polls = lds_order.POLLS if instruction.index in self.found.polls else ""
@@ -195,11 +195,11 @@ class MemoryChecks(Observer):
         return traits + self.across + lds
 
     def _deciding(self, instruction: Instruction) -> str:
-        return global_access.DECIDES_TRAIT if instruction.index in self.found.deciding else ""
+        return DECIDES_TRAIT if instruction.index in self.found.deciding else ""
 
     def _with_atomics(self) -> str:
         """The trait of accesses of memory that this or another launch may access atomically."""
-        return global_access.WITH_ATOMICS if self.found.atomic or self.across else ""
+        return WITH_ATOMICS if self.found.atomic or self.across else ""
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Cache control that acquires or releases at agent scope."""

@@ -23,6 +23,8 @@ from wavecast.emulate.lower.values import I1, I32, I64, context_word, element, l
 
 COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""
+WITH_ATOMICS, DECIDES_TRAIT = "b", "n"
+"""Traits of accesses in programs with atomics, and of those that a jump depends on."""
 _NUMBERS = (1 << NUMBER_BITS) - 1
 _INSTRUCTIONS = (1 << 16) - 1
 _ROUNDING = 1 << 12
@@ -207,7 +209,9 @@ def lane_conflict(
 
 __all__ = [
     "COMPARES",
+    "DECIDES_TRAIT",
     "READ_AFTER_WRITE",
+    "WITH_ATOMICS",
     "WRITE_AFTER_READ",
     "WRITE_AFTER_WRITE",
     "Findings",

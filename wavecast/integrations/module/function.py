@@ -126,7 +126,7 @@ class Function:
 
         Caches are assumed to be as an equal launch left them, with `polluting_bytes` touched by
         other launches since; with `warm=False` they are empty. With `what_if` the prediction has
-        the time with each change (`wavecast.perfmodel.whatif.Changes`), simulated again.
+        the time with each change (`wavecast.perfmodel.cu.whatif.Changes`), simulated again.
 
         Arguments are those of a call. Raises what a call raises, UnknownName for an unknown device,
         UsageError for one that does not run this code, MissingFact where the device lacks a number

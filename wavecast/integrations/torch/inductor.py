@@ -86,6 +86,20 @@ class InductorPass(CustomGraphPass):
         self._report(node, name, found.operator)
 
 
+def replace_operators(note: Callable[[str], None]) -> None:
+    """Have Inductor put operators of the library into all graphs of this process, and say what it
+    leaves."""
+    from torch._inductor import config
+
+    class Noted(InductorPass):
+        def __call__(self, graph: Graph) -> None:
+            super().__call__(graph)
+            for call in self.replaced.left:
+                note(f"{call.what} stays as it is: {call.why}")
+
+    config.pre_grad_custom_pass = Noted()
+
+
 def compile_graph(graph: GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
     """The backend `wavecast` of `torch.compile`: Inductor after `InductorPass`. Takes
     Inductor's `options`."""
@@ -95,4 +109,4 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Any], **options: Any) -> 
     return compile_fx(graph, inputs, config_patches=patched)  # pyright: ignore[reportArgumentType]
 
 
-__all__ = ["REWRITES", "InductorPass", "compile_graph"]
+__all__ = ["REWRITES", "InductorPass", "compile_graph", "replace_operators"]

@@ -18,8 +18,8 @@ OBSERVE = "observe"
 """Setting: whether what the runs depend on is sent."""
 
 
-REPLACE = "replace"
-"""Setting: whether graphs of `torch.compile` get operators of the library."""
+PREPARE = "prepare"
+"""Setting: `module:function` that is called with a function for notes before the script runs."""
 
 
 @dataclass(frozen=True, slots=True)

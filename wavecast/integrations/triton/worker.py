@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from pkgutil import resolve_name
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wavecast import processes
 from wavecast.compile.codeobject import Launch
@@ -30,7 +31,7 @@ from wavecast.integrations.triton import wire
 from wavecast.integrations.triton.capture_cache import ignored_folders
 from wavecast.integrations.triton.job import (
     OBSERVE,
-    REPLACE,
+    PREPARE,
     SAMPLE,
     STATUS_FILE,
     Job,
@@ -200,8 +201,8 @@ def _capture(
 
         hooks.sampler = Sampler(wanted, recorder.note)
     path = Path(job.script)
-    if job.settings.get(REPLACE):
-        _replace(recorder.note)
+    if function := job.settings.get(PREPARE):
+        resolve_name(function)(recorder.note)
     hooks.install()
     fork_always()
     raised: str | None = None
@@ -232,22 +233,6 @@ def _capture(
     frames.write(
         {"end": raised, "notes": list(recorder.notes), "filtered": list(recorder.filtered)}
     )
-
-
-def _replace(note: Callable[[str], None]) -> None:
-    """Have Inductor put operators of the library into all graphs of this process, and say what it
-    leaves."""
-    from torch._inductor import config
-
-    from wavecast.integrations.torch.inductor import InductorPass
-
-    class Noted(InductorPass):
-        def __call__(self, graph: Any) -> None:
-            super().__call__(graph)
-            for one in self.replaced.left:
-                note(f"{one.what} stays as it is: {one.why}")
-
-    config.pre_grad_custom_pass = Noted()
 
 
 def _observer(script: Path, folder: Path, patches: Patches) -> RunObserver:

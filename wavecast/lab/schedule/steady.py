@@ -16,8 +16,8 @@ from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.cu.code import LDS, SMEM, Code
 from wavecast.perfmodel.cu.machine import ComputeUnit
 from wavecast.perfmodel.cu.run import run
-from wavecast.perfmodel.cu.streams import HBM, L2, MALL, Streams
 from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.perfmodel.streams import HBM, L2, MALL, Streams
 
 Array = np.ndarray[Any, Any]
 

@@ -1,10 +1,11 @@
 """The compute-unit simulator: waves of machine code through the pipes of one compute unit.
 
 It replays what sampled waves executed (`streams.Streams`) on one compute unit of a chip
-(`machine.ComputeUnit`) and gives its time (`result.Run`): every SIMD issues in order per wave and
-at most one instruction per category and slot; registers become ready by the latencies of the cost
-tables; waits block a wave until its memory operations are done; LDS, the vector cache's address
-path and the unit's share of L2, memory-side cache and memory are servers in the order of requests.
+(`machine.ComputeUnit`) and gives its time (`simulation.run.Run`): every SIMD issues in order per
+wave and at most one instruction per category and slot; registers become ready by the latencies of
+the cost tables; waits block a wave until its memory operations are done; LDS, the vector cache's
+address path and the unit's share of L2, memory-side cache and memory are servers in the order of
+requests.
 
 What a wave executed is given as
 

@@ -1,44 +1,21 @@
-"""One launch on one compute unit: the simulator's door."""
+"""One launch on one compute unit: the entry point of its simulator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from wavecast.perfmodel.cu.causes import BUSY, CAUSES
 from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.cu.machine import ComputeUnit
 from wavecast.perfmodel.cu.simulate import simulate
-from wavecast.perfmodel.cu.state import Executed, Instructions, StallCounts, State
-from wavecast.perfmodel.cu.streams import Streams
-from wavecast.perfmodel.sm.machine import Multiprocessor
+from wavecast.perfmodel.cu.state import Instructions, State
+from wavecast.perfmodel.simulation.run import Executed, Run, StallCounts
+from wavecast.perfmodel.streams import Streams
 
 Array = np.ndarray[Any, Any]
 
 EVENTS: Final = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """What a compute unit did, in clocks.
-
-    `clocks` is the time until its last workgroup ended, as if loops had run in full; `finish`
-    (f64[n]) when each did. `stalls` (f64[instructions, causes]) are wave-clocks charged to an
-    instruction and a cause of `CAUSES`, `counts` executions per instruction; `busy` the clocks of
-    work of each of `BUSY`, over all SIMDs. `events` are the first issues (time, SIMD, wave slot,
-    instruction, clocks), where asked for. `stretch` is the full time over the simulated one.
-    """
-
-    machine: ComputeUnit | Multiprocessor
-    clocks: float
-    finish: Array
-    stalls: Array
-    counts: Array
-    busy: dict[str, float]
-    events: Array
-    stretch: float
 
 
 def run(
@@ -65,17 +42,7 @@ def run(
         finish,
         log,
     )
-    stretch = float(account.stalls.sum() / account.plain[0]) if account.plain[0] else 1.0
-    return Run(
-        machine=machine,
-        clocks=float(finish.max(initial=0.0)) * stretch,
-        finish=finish * stretch,
-        stalls=account.stalls,
-        counts=account.counts,
-        busy=dict(zip(BUSY, account.busy.tolist(), strict=True)),
-        events=log[:logged],
-        stretch=stretch,
-    )
+    return Run.of(finish, account, log[:logged])
 
 
-__all__ = ["CAUSES", "Run", "run"]
+__all__ = ["run"]

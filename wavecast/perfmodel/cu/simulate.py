@@ -25,10 +25,10 @@ from typing import Final
 import numpy as np
 
 from wavecast.compile.loops import inlined, loop
-from wavecast.perfmodel.cu import causes as k
+from wavecast.perfmodel import streams as r
 from wavecast.perfmodel.cu import code as c
-from wavecast.perfmodel.cu import streams as r
 from wavecast.perfmodel.cu.state import RING
+from wavecast.perfmodel.simulation import causes as k
 
 ADDRESSES: Final = 256.0
 """Bytes of addresses that share the LDS port with the data of a store: 64 lanes of 4 (AMD, ROCm

@@ -8,10 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from wavecast.perfmodel.cu.causes import BUSY, CAUSES
 from wavecast.perfmodel.cu.code import COUNTERS, Code
 from wavecast.perfmodel.cu.machine import ComputeUnit
-from wavecast.perfmodel.cu.streams import Streams
 
 Array = np.ndarray[Any, Any]
 
@@ -77,22 +75,6 @@ class Instructions(NamedTuple):
         return cls(records, np.concatenate(spans).astype(np.int32), code.limits.astype(np.int64))
 
 
-class Executed(NamedTuple):
-    """What waves executed: the fields of `Streams` by their names."""
-
-    waves: int
-    steps: Array
-    weights: Array
-    start: Array
-    rows: Array
-    rows_start: Array
-
-    @classmethod
-    def of(cls, streams: Streams) -> Executed:
-        """The arrays of recorded workgroups."""
-        return cls(*(getattr(streams, name) for name in cls._fields))
-
-
 class State(NamedTuple):
     """A compute unit: `machine` (one record of its numbers), `unit` (one record), `simds`, the
     waves of each SIMD, the oldest first (`order`, i64[simds, slots]), `groups` (rooms), `waves`.
@@ -132,24 +114,4 @@ class State(NamedTuple):
         )
 
 
-class StallCounts(NamedTuple):
-    """Wave clocks by instruction and cause (`stalls`), executions by instruction, clocks of work by
-    resource; and the sum of all wave clocks without weights (one number)."""
-
-    stalls: Array
-    counts: Array
-    busy: Array
-    plain: Array
-
-    @classmethod
-    def empty(cls, instructions: int) -> StallCounts:
-        """Nothing charged."""
-        return cls(
-            stalls=np.zeros((instructions, len(CAUSES))),
-            counts=np.zeros(instructions),
-            busy=np.zeros(len(BUSY)),
-            plain=np.zeros(1),
-        )
-
-
-__all__ = ["RING", "Executed", "Instructions", "StallCounts", "State"]
+__all__ = ["RING", "Instructions", "State"]

@@ -17,8 +17,7 @@ from wavecast.errors import MissingFact, Unpredictable
 from wavecast.isa.opcode import MemoryKind, Space
 from wavecast.perfmodel.atomics import at_one_address, executions_of
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.cu.fold import Folded, fold
-from wavecast.perfmodel.cu.streams import HBM, L2, PASSES, REQUEST, SERIAL, TAGS, Streams, expanded
+from wavecast.perfmodel.fold import Folded, fold
 from wavecast.perfmodel.footprint import element_bytes
 from wavecast.perfmodel.memory import residency
 from wavecast.perfmodel.notes import Note
@@ -31,6 +30,7 @@ from wavecast.perfmodel.sm.requests import passes, repeats, sectors
 from wavecast.perfmodel.sm.row_table import RowTable
 from wavecast.perfmodel.sm.tensor_boxes import TensorBoxes
 from wavecast.perfmodel.sm.traffic import LaunchArrays, Touched, shares
+from wavecast.perfmodel.streams import HBM, L2, PASSES, REQUEST, SERIAL, TAGS, Streams, expanded
 
 Array = np.ndarray[Any, Any]
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.perfmodel.cu.streams import HBM, L2, PASSES, TAGS, Streams
-from wavecast.perfmodel.joining import leaders, led
+from wavecast.perfmodel.simulation.joining import leaders, led
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.sm.simulation import SmSimulation
+from wavecast.perfmodel.streams import HBM, L2, PASSES, TAGS, Streams
 
 Array = np.ndarray[Any, Any]
 

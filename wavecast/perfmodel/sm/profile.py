@@ -6,7 +6,8 @@ their trip counts and accesses the addresses of their lanes.
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,15 +24,23 @@ from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
 from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.sm.followed import WARP, FollowedWorkgroups, sampled, workgroup_ids
-from wavecast.perfmodel.sm.schedule import Schedule
 
 ISSUE_ONLY: Final = frozenset({"uniform", "tma"})
 """Cost classes without a published rate whose instructions count as an issue slot."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SassProfile(LaunchProfile):
+    """A launch of SASS: `code` has its instructions with their control bits and costs, `arrivals`
+    (i64[n]) what completes a phase of each memory barrier."""
+
+    code: SmCode
+    arrivals: np.ndarray[Any, Any]
+
+
 def profile_of_sass(
     launch: Launch, analysis: CodeAnalysis, program: Program, device: Device
-) -> LaunchProfile:
+) -> SassProfile:
     """The profile of a launch of an NVIDIA kernel.
 
     Raises Unpredictable where a loop depends on data, the grid or the arguments are not known, or
@@ -52,7 +61,7 @@ def profile_of_sass(
     found = FollowedWorkgroups(code, paths, placement, device, launch, analysis)
     streams, arrivals = found.streams()
     flops = analysis.matrix_flops_static
-    return LaunchProfile(
+    return SassProfile(
         program=program,
         target=device.target,
         source=ProfileSource.CODE,
@@ -62,8 +71,9 @@ def profile_of_sass(
         dtype=max(flops, key=lambda name: flops[name]) if flops else "",
         notes=found.notes,
         origin=launch.code.origin,
-        schedule=Schedule(code, arrivals),
+        code=code,
+        arrivals=arrivals,
     )
 
 
-__all__ = ["profile_of_sass"]
+__all__ = ["SassProfile", "profile_of_sass"]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wavecast.perfmodel.cu.streams import L2, TAGS, Streams
 from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.perfmodel.simulation.changes import shortened
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.code import SmCode
-from wavecast.perfmodel.whatif import kept
+from wavecast.perfmodel.streams import L2, TAGS, Streams
 
 Array = np.ndarray[Any, Any]
 
@@ -39,7 +39,7 @@ def with_fewer_repeats(
             stays[first + cut : first + end] = False
             own = slice(first + begin, first + cut)
             weights[own] *= max(1.0, wanted) / float(weights[first + entries[:number]].sum())
-    shorter = kept(replace(streams, weights=weights), code.slots, stays)
+    shorter = shortened(replace(streams, weights=weights), code.slots, stays)
     return replace(profile, streams=replace(shorter, rows=renumbered(code, shorter)))
 
 

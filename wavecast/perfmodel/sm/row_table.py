@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.analyze.sass.walk import WarpPaths
-from wavecast.perfmodel.cu.streams import REQUEST
+from wavecast.perfmodel.streams import REQUEST
 
 Array = np.ndarray[Any, Any]
 

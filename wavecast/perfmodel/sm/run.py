@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from wavecast.errors import Unpredictable
-from wavecast.perfmodel.cu.causes import BUSY
-from wavecast.perfmodel.cu.run import Run
-from wavecast.perfmodel.cu.state import Executed, StallCounts
-from wavecast.perfmodel.cu.streams import Streams
+from wavecast.perfmodel.simulation.run import Executed, Run, StallCounts
 from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.sm.machine import Multiprocessor
 from wavecast.perfmodel.sm.simulate import simulate
 from wavecast.perfmodel.sm.state import SmInstructions, SmState
+from wavecast.perfmodel.streams import Streams
 
 Array = np.ndarray[Any, Any]
 
@@ -50,17 +48,7 @@ def run(
     )
     if logged < 0:
         raise Unpredictable("its warps wait for memory barriers in an order that is not modelled")
-    stretch = float(account.stalls.sum() / account.plain[0]) if account.plain[0] else 1.0
-    return Run(
-        machine=machine,
-        clocks=float(finish.max(initial=0.0)) * stretch,
-        finish=finish * stretch,
-        stalls=account.stalls,
-        counts=account.counts,
-        busy=dict(zip(BUSY, account.busy.tolist(), strict=True)),
-        events=log[:logged],
-        stretch=stretch,
-    )
+    return Run.of(finish, account, log[:logged])
 
 
 __all__ = ["run"]

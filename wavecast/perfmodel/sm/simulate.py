@@ -22,8 +22,8 @@ from typing import Final
 import numpy as np
 
 from wavecast.compile.loops import inlined, loop
-from wavecast.perfmodel.cu import causes as k
-from wavecast.perfmodel.cu import streams as r
+from wavecast.perfmodel import streams as r
+from wavecast.perfmodel.simulation import causes as k
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.state import BARRIERS, PHASES, RING
 

@@ -15,12 +15,13 @@ import numpy as np
 from wavecast.arch import Device
 from wavecast.errors import UsageError
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.cu.run import Run
 from wavecast.perfmodel.power import sustained_clock
 from wavecast.perfmodel.profile import LaunchProfile
-from wavecast.perfmodel.simulation import LEAST_ROUNDS, LaunchTiming, pace
+from wavecast.perfmodel.simulation.run import Run
+from wavecast.perfmodel.simulation.timing import LEAST_ROUNDS, LaunchTiming, pace
 from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.sm.machine import FAMILY, Multiprocessor
+from wavecast.perfmodel.sm.profile import SassProfile
 from wavecast.perfmodel.sm.run import run
 
 STEPS: Final = 600_000
@@ -33,7 +34,7 @@ class SmSimulation:
 
     chip: Chip
     code: SmCode
-    profile: LaunchProfile
+    profile: SassProfile
 
     @staticmethod
     def of(profile: LaunchProfile, device: Device) -> SmSimulation:
@@ -42,13 +43,13 @@ class SmSimulation:
         Raises UsageError for a device of another target or a profile of other code, MissingFact
         where the device lacks a number.
         """
-        if device.target != profile.target or profile.schedule is None:
+        if device.target != profile.target or not isinstance(profile, SassProfile):
             raise UsageError(
                 f"{profile.program.name} is code for {profile.target}, not for {device.id}",
                 hint="compile it for that device",
             )
         placed = replace(profile, placement=profile.placement.on(device))
-        return SmSimulation(Chip.of(device), profile.schedule.code, placed)
+        return SmSimulation(Chip.of(device), profile.code, placed)
 
     def run(self, *, clock: float | None = None, events: int = 0, **changes: float) -> LaunchTiming:
         """Simulate the launch, as `model.simulation.Simulation.run` does; `changes` are fields of
@@ -69,7 +70,6 @@ class SmSimulation:
     def _simulated(self, clock: float, events: int, changes: Mapping[str, float]) -> LaunchTiming:
         chip, profile = self.chip, self.profile
         placement, streams, traffic = profile.placement, profile.streams, profile.traffic
-        assert profile.schedule is not None
         machine = Multiprocessor.of(
             chip, simds=placement.simds, active=placement.active_units, clock=clock
         ).with_(**changes)
@@ -83,7 +83,7 @@ class SmSimulation:
             self.code,
             streams,
             machine,
-            arrivals=profile.schedule.arrivals,
+            arrivals=profile.arrivals,
             template=np.arange(simulated, dtype=np.int32) % streams.workgroups,
             begins=np.arange(simulated) * interval,
             resident=resident,

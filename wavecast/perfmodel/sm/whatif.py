@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.perfmodel.cu.streams import PASSES
 from wavecast.perfmodel.prediction import WhatIf
-from wavecast.perfmodel.simulation import LaunchTiming
+from wavecast.perfmodel.simulation.changes import LEAST, PLENTY, Change, requesting, shortened
+from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.sm.joining import contiguous_rows, joined, without_work
 from wavecast.perfmodel.sm.simulation import SmSimulation
-from wavecast.perfmodel.whatif import LEAST, PLENTY, Change, kept, requesting
+from wavecast.perfmodel.streams import PASSES
 
 Array = np.ndarray[Any, Any]
 
@@ -72,7 +72,7 @@ class SmChanges:
     def without(self, chosen: Array) -> LaunchTiming:
         """Without instructions (bool[n]), which warps pass over."""
         code, streams = self.simulation.code, self.simulation.profile.streams
-        return self._simulated(streams=kept(streams, code.slots, ~chosen[streams.steps]))
+        return self._simulated(streams=shortened(streams, code.slots, ~chosen[streams.steps]))
 
     def without_barriers(self, chosen: Array) -> LaunchTiming:
         """Without the barriers among instructions (bool[n])."""

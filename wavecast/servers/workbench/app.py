@@ -29,7 +29,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wavecast.errors import UsageError, WavecastError
-from wavecast.report import html
+from wavecast.report import pages
 from wavecast.servers.workbench import session as sessions
 from wavecast.servers.workbench.engine import ReplacedVersion, WorkbenchEngine
 from wavecast.servers.workbench.launch_settings import launch_settings
@@ -229,16 +229,16 @@ async def _changes(workbench: Workbench, request: Request) -> AsyncIterator[str]
 
 
 def _page() -> str:
-    script = html.asset("workbench.js")
+    script = pages.asset("workbench.js")
     return (
-        html.environment()
+        pages.environment()
         .get_template("workbench.html.j2")
         .render(
             version=__version__,
-            style=Markup(html.asset("style.css")),  # our own files
-            own_style=Markup(html.asset("workbench.css")),
+            style=Markup(pages.asset("style.css")),  # our own files
+            own_style=Markup(pages.asset("workbench.css")),
             script=Markup(script),
-            script_digest=html.digest(script),
+            script_digest=pages.digest(script),
         )
     )
 

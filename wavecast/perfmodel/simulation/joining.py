@@ -1,4 +1,4 @@
-"""Memory instructions joined into wider ones: the launch simulated with one for several."""
+"""Which memory instructions become one, and the requests of those that stay."""
 
 from __future__ import annotations
 
@@ -9,31 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from wavecast.isa.program import Program
-from wavecast.perfmodel.cu import code as c
-from wavecast.perfmodel.cu.code import Code
-from wavecast.perfmodel.cu.streams import L2, REQUEST, SERIAL, TAGS, Streams
-from wavecast.perfmodel.simulation import Simulation
+from wavecast.perfmodel.streams import REQUEST, SERIAL, Streams
 
 Array = np.ndarray[Any, Any]
 
 WIDEST: Final = 16.0
 """Bytes per lane of the widest memory instruction."""
-
-
-def joined(simulation: Simulation, chosen: Array) -> tuple[Code, Streams]:
-    """Code and streams in which the memory instructions chosen (bool[n]) of a block are as few as
-    move the same bytes with `WIDEST` per lane, contiguous over the lanes. The first of those that
-    become one asks for the bytes of all; the others take an issue slot."""
-    code, streams = simulation.code, simulation.profile.streams
-    profile = simulation.profile
-    per_lane = code.contiguous[:, L2] / profile.placement.wave_lanes
-    leader = leaders(profile.program, code.kind, per_lane, chosen)
-    of_row = streams.steps[code.slots[streams.steps] > 0]
-    rows = streams.rows.copy()
-    part = chosen[of_row]
-    rows[part] = np.minimum(rows[part], code.contiguous[of_row[part]])
-    rows[part, TAGS] = rows[part, L2] / c.LINE
-    return _without(code, leader >= 0), led(streams, of_row, rows, leader)
 
 
 def led(streams: Streams, of_row: Array, rows: Array, leader: Array) -> Streams:
@@ -72,19 +53,4 @@ def leaders(program: Program, kinds: Array, widths: Array, chosen: Array) -> Arr
     return leader
 
 
-def _without(code: Code, free: Array) -> Code:
-    """The code with memory instructions (bool[n]) that ask for nothing."""
-
-    def where(values: Array, other: float) -> Array:
-        return np.where(free, other, values).astype(values.dtype)
-
-    return replace(
-        code,
-        pipe=where(code.pipe, c.NO_UNIT),
-        category=where(code.category, 0),
-        slots=where(code.slots, 0),
-        counters=np.where(free[:, None], -1, code.counters).astype(code.counters.dtype),
-    )
-
-
-__all__ = ["WIDEST", "joined", "leaders", "led"]
+__all__ = ["leaders", "led"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -12,24 +12,19 @@ import numpy as np
 from wavecast.isa.program import Program
 from wavecast.perfmodel.cu import code as c
 from wavecast.perfmodel.cu.code import Code
-from wavecast.perfmodel.cu.streams import HBM, L2, MALL, PASSES, Streams
-from wavecast.perfmodel.joining import joined
+from wavecast.perfmodel.cu.joining import joined
+from wavecast.perfmodel.cu.simulation import Simulation
 from wavecast.perfmodel.prediction import WhatIf
-from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic
-from wavecast.perfmodel.simulation import LaunchTiming, Simulation
+from wavecast.perfmodel.profile import LevelTraffic
+from wavecast.perfmodel.simulation.changes import LEAST, PLENTY, Change, requesting, shortened
+from wavecast.perfmodel.simulation.timing import LaunchTiming
+from wavecast.perfmodel.streams import PASSES, Streams
 
 Array = np.ndarray[Any, Any]
-Change = tuple[str, Callable[[], LaunchTiming]]
-"""What is different, and the simulation with it."""
-
-PLENTY: Final = 1e6
-"""Bytes per clock of a resource made free."""
 FREE: Final = 1e-3
 """Clocks of what costs nothing."""
 MOST_OUTSTANDING: Final = 63
 """Operations that a wait counter counts at most (the largest of any target's counters)."""
-LEAST: Final = 0.005
-"""Speedups below this part of the time are left out."""
 
 
 class Changes:
@@ -115,7 +110,7 @@ class Changes:
     def without(self, chosen: Array) -> LaunchTiming:
         """Without instructions (bool[n]), which waves pass over."""
         code, streams = self.simulation.code, self.simulation.profile.streams
-        return self._simulated(streams=kept(streams, code.slots, ~chosen[streams.steps]))
+        return self._simulated(streams=shortened(streams, code.slots, ~chosen[streams.steps]))
 
     def atomics_in_lds(self, chosen: Array, passes: float, left: float) -> LaunchTiming:
         """With global atomics (bool[n]) of LDS, each of `passes` passes through its banks, and
@@ -212,49 +207,6 @@ class Changes:
         return replace(traffic, **dict.fromkeys(free, 0.0)) if traffic else None
 
 
-def requesting(profile: LaunchProfile, rows: Array, slots: Array, stores: Array) -> LaunchProfile:
-    """The profile with other requests (as `Streams.rows`): the traffic of the launch changes as
-    their sums do. `slots` and `stores` (bool) are per instruction."""
-    streams, traffic = profile.streams, profile.traffic
-    changed = replace(profile, streams=replace(streams, rows=rows))
-    if traffic is None:
-        return changed
-    in_memory = slots[streams.steps] > 0
-    weights, storing = streams.weights[in_memory], stores[streams.steps[in_memory]]
-
-    def ratio(level: int, part: Array) -> float:
-        before = float(streams.rows[part, level] @ weights[part])
-        return float(rows[part, level] @ weights[part]) / before if before else 1.0
-
-    every = np.ones(len(weights), bool)
-    return replace(
-        changed,
-        traffic=replace(
-            traffic,
-            l2=traffic.l2 * ratio(L2, every),
-            mall=traffic.mall * ratio(MALL, every),
-            hbm=traffic.hbm * ratio(HBM, every),
-            written=traffic.written * ratio(MALL, storing),
-            updated=traffic.updated * ratio(MALL, storing),
-        ),
-    )
-
-
-def kept(streams: Streams, slots: Array, stays: Array) -> Streams:
-    """The streams with some of their steps (bool[n]); `slots` is per instruction."""
-    asks = slots[streams.steps] > 0
-    steps = np.concatenate([[0], np.cumsum(stays)])
-    asked = np.concatenate([[0], np.cumsum(stays[asks])])
-    return replace(
-        streams,
-        steps=streams.steps[stays],
-        weights=streams.weights[stays],
-        start=steps[streams.start],
-        rows=streams.rows[stays[asks]],
-        rows_start=asked[streams.rows_start],
-    )
-
-
 def _innermost(program: Program, index: int) -> Array:
     """The instructions (i64[m]) of the innermost loop around one, none outside of loops."""
     loops = []
@@ -275,4 +227,4 @@ def _where(chosen: Array, value: float | Array, otherwise: Array) -> Array:
 
 _LATENCIES: Final = ("latency_l2", "latency_mall", "latency_hbm")
 
-__all__ = ["LEAST", "PLENTY", "Change", "Changes", "kept", "requesting"]
+__all__ = ["Changes"]

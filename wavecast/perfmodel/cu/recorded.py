@@ -1,57 +1,19 @@
-"""What sampled waves executed, as flat arrays the simulator replays."""
+"""The streams of recorded waves: long loops folded, with the weight of what was not recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from wavecast.compile.loops import loop
 from wavecast.perfmodel.cu.code import Code
-from wavecast.perfmodel.cu.fold import FIRST, fold
+from wavecast.perfmodel.fold import FIRST, fold
+from wavecast.perfmodel.streams import Streams, Wave, expanded
 
 Array = np.ndarray[Any, Any]
-
-TAGS, L2, MALL, HBM, PASSES, SERIAL = range(6)
-REQUEST: Final = 6
-"""Columns of a request: cache lines looked up; bytes from the L2, from the memory-side cache and
-from memory (each includes the next); LDS passes; lanes of an atomic that wait for one another."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Wave:
-    """One recorded wave: basic blocks (u32[n]) and its requests: instruction numbers (u32[m]) and
-    what each asks of the caches (f32[m, REQUEST]). One that was cut is not `complete`."""
-
-    blocks: Array
-    instructions: Array
-    requests: Array
-    complete: bool = True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Streams:
-    """Workgroups of `waves` waves each, as templates that stand for all workgroups of a launch.
-
-    `steps` (i32) are the instructions the waves executed, one after the other, wave w of template g
-    in `[start[g * waves + w], start[g * waves + w + 1])`; `weights` (f32) how many executions each
-    stands for; `rows` (f32[., REQUEST]) the sums of requests per memory instruction executed, in
-    order, from `rows_start[…]` on.
-    """
-
-    waves: int
-    steps: Array
-    weights: Array
-    start: Array
-    rows: Array
-    rows_start: Array
-
-    @property
-    def workgroups(self) -> int:
-        """How many templates there are."""
-        return (len(self.start) - 1) // self.waves
 
 
 def streams(
@@ -144,15 +106,6 @@ class _Rest:
         return np.where(nth >= FIRST, self.factors[blocks], 1.0)
 
 
-def expanded(blocks: Array, firsts: Array, lengths: Array) -> Array:
-    """The instructions of a sequence of blocks, i64[n]."""
-    counts = lengths[blocks]
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    within = np.arange(total) - np.repeat(ends - counts, counts)
-    return np.repeat(firsts[blocks], counts) + within
-
-
 def _shortened(steps: Array, slots: Array, kept: Array, weight: Array, rows: Array) -> Array:
     """The rows of the steps kept, scaled so that with their weights every instruction asks for as
     much as it did in full."""
@@ -197,4 +150,4 @@ def _sum_requests(steps, slots, instructions, requests, rows):  # pragma: no cov
         row += 1
 
 
-__all__ = ["REQUEST", "Streams", "Wave", "expanded", "streams"]
+__all__ = ["streams"]

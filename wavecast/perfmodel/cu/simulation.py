@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -23,37 +23,15 @@ from wavecast.errors import UsageError
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.cu.machine import ComputeUnit
-from wavecast.perfmodel.cu.run import Run, run
+from wavecast.perfmodel.cu.run import run
 from wavecast.perfmodel.memory import mall_bandwidth
-from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.power import sustained_clock
 from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic
+from wavecast.perfmodel.simulation.run import Run
+from wavecast.perfmodel.simulation.timing import LEAST_ROUNDS, LaunchTiming, pace
 
 STEPS: Final = 3_000_000
 """Instructions a simulation replays at most."""
-LEAST_ROUNDS: Final = 3
-"""Rounds of resident workgroups that a pace is taken from."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LaunchTiming:
-    """A launch as simulated. `seconds` in all, `launch` of them before and after the work; `unit`
-    is the run of the busiest unit, `clocks` its time with all its workgroups at `clock` Hz.
-    `bounds` are the seconds each resource alone needs."""
-
-    placement: LaunchPlacement
-    chip: Chip
-    unit: Run
-    clocks: float
-    clock: float
-    launch: float
-    seconds: float
-    bounds: Mapping[str, float]
-
-    @property
-    def limiter(self) -> str:
-        """The largest bound."""
-        return max(self.bounds, key=lambda name: self.bounds[name])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,15 +177,6 @@ def _write_rate(chip: Chip) -> float:
     return chip.dies * chip.coefficient("cache", "die_writes")
 
 
-def pace(finish: np.ndarray[Any, Any], resident: int) -> float:
-    """Clocks from one workgroup's end to the next, in the steady state."""
-    ends = np.sort(finish)
-    if len(ends) <= resident:
-        return float(ends[-1]) / len(ends)
-    window = min(len(ends) - 1, max(resident, len(ends) // 2 // resident * resident))
-    return float(ends[-1] - ends[-1 - window]) / window
-
-
 def _bounds(
     unit: Run, machine: ComputeUnit, simds: int, clock: float, scale: float
 ) -> dict[str, float]:
@@ -222,4 +191,4 @@ def _bounds(
     return found
 
 
-__all__ = ["LaunchTiming", "Simulation", "pace", "timing"]
+__all__ = ["Simulation", "timing"]

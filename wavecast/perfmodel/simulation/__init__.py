@@ -1,0 +1,1 @@
+"""What the simulators of a compute unit and of an NVIDIA SM share."""
