@@ -168,3 +168,24 @@ def described(circle: frozenset[str], graph: Mapping[str, Mapping[str, int]]) ->
         for target, line in graph[name].items()
         if target in circle
     )
+
+
+def folders(graph: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, dict[str, int]]]:
+    """Folder -> the graph of its children: a child depends on another one where a module of it
+    does. The line is 0."""
+    children: dict[str, dict[str, dict[str, int]]] = {}
+    for name, dependencies in graph.items():
+        for target in dependencies:
+            folder, child, other = _fork(name.split("."), target.split("."))
+            if child and other:
+                children.setdefault(folder, {}).setdefault(child, {})[other] = 0
+    return children
+
+
+def _fork(name: list[str], target: list[str]) -> tuple[str, str, str]:
+    """The folder that two modules share, and their children of it, "" for the folder itself."""
+    depth = 0
+    while depth < min(len(name), len(target)) and name[depth] == target[depth]:
+        depth += 1
+    parts = (".".join(parts[: depth + 1]) if depth < len(parts) else "" for parts in (name, target))
+    return ".".join(name[:depth]), *parts

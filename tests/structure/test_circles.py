@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure.sources import circles, described, import_graph
+from tests.structure.sources import circles, described, folders, import_graph
 
 
 def test_no_circular_imports() -> None:
@@ -71,3 +71,26 @@ def test_packages_that_re_export_their_modules_are_no_circle(tmp_path: Path) -> 
         "top.py": "from pack.sub import X\nfrom pack.sub.y import Y",
     }
     assert circles(import_graph(_write(tmp_path, modules))) == set()
+
+
+def test_no_circles_between_the_children_of_a_folder() -> None:
+    graph = import_graph()
+    messages = [
+        f"{folder}: {sorted(circle)}"
+        for folder, children in folders(graph).items()
+        for circle in circles(children)
+    ]
+    assert messages == []
+
+
+def test_a_circle_between_two_folders_is_found(tmp_path: Path) -> None:
+    modules = {
+        "one/__init__.py": "",
+        "one/a.py": "from pack.two.b import B",
+        "one/c.py": "",
+        "two/__init__.py": "",
+        "two/b.py": "from pack.one.c import C",
+    }
+    graph = import_graph(_write(tmp_path, modules))
+    assert circles(graph) == set()
+    assert circles(folders(graph)["pack"]) == {frozenset({"pack.one", "pack.two"})}

@@ -71,8 +71,8 @@ class Run:
     @staticmethod
     def of(finish: Array, account: StallCounts, events: Array) -> Run:
         """The run whose workgroups ended at clocks `finish` of the simulation."""
-        total = float(account.stalls.sum())
-        stretch = total / account.plain[0] if account.plain[0] else 1.0
+        plain = float(account.plain[0])
+        stretch = float(account.stalls.sum()) / plain if plain else 1.0
         return Run(
             clocks=float(finish.max(initial=0.0)) * stretch,
             finish=finish * stretch,
