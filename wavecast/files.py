@@ -198,6 +198,17 @@ def write_text(path: str | Path, text: str) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
+def check_writable(path: str | Path) -> None:
+    """For files that are written after a long run. Raises InputError where that cannot succeed."""
+    folder = Path(path).absolute().parent
+    if os.path.isdir(path):
+        raise InputError(f"cannot write {path}: it is a folder")
+    if not folder.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {folder}")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise InputError(f"cannot write {path}: permission denied")
+
+
 class AppendedLines:
     """Appends values to a file as lines of JSON. A line is on disk when `append` returns, and stays
     whoever is killed; an unfinished last line is cut off when the file is opened."""
@@ -274,6 +285,7 @@ __all__ = [
     "AppendedLines",
     "atomic",
     "check_regular",
+    "check_writable",
     "csv_rows",
     "mapped",
     "parse_json",

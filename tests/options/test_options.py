@@ -42,11 +42,19 @@ from wavecast.options.values import (
 @dataclass(frozen=True, kw_only=True)
 class Cut(Options):
     EXCLUSIVE: ClassVar = (("size", "count"),)
-    NEEDS: ClassVar = {"glue": "size"}
+    NEEDS: ClassVar = {"glue": "size", "dry": ("glue", "count")}
 
     size: int = option(4, "Size of a part.", values=Integers(1))
     count: int | None = option(None, "Number of parts.", "-n", "--number", values=Integers(1))
     glue: bool = option(False, "Glue the parts.")
+    dry: int = option(0, "Hours to dry.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pack(Options):
+    REQUIRED: ClassVar = ("box",)
+
+    box: str = option("", "The box.", metavar="BOX")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,11 +121,16 @@ def test_messages_name_the_option() -> None:
         ({"count": 0}, "--number: 0 is not an integer, 1 or more"),
         ({"size": 2, "count": 2}, "--size and --number exclude each other"),
         ({"glue": True}, "--glue belongs to --size"),
+        ({"size": 2, "dry": 1}, "--dry belongs to --glue or --number"),
     ):
         with pytest.raises(UsageError) as caught:
             Cut(**wrong)
         assert str(caught.value) == message
-    assert Cut(size="2", glue=True) == Cut(size=2, glue=True)
+    with pytest.raises(UsageError) as caught:
+        Pack()
+    assert str(caught.value) == "--box is missing (BOX)"
+    assert Pack(box="b").box == "b"
+    assert Cut(size="2", glue=True, dry=1) == Cut(size=2, glue=True, dry=1)
     assert replace(Cut(size=2), size=3).size == 3
     with pytest.raises(UnknownName, match="unknown option 'sise'"):
         Cut.of({"sise": 1})

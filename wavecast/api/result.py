@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -72,6 +74,16 @@ class ShownResult(ABC):
         return f"<{type(self).__name__}: {self.subject()}>"
 
 
+@contextmanager
+def partial(result: Callable[[], ShownResult]) -> Iterator[None]:
+    """What breaks off the block has the result until then as its attribute `partial`."""
+    try:
+        yield
+    except BaseException as error:
+        error.__dict__["partial"] = result()
+        raise
+
+
 def few(names: list[str], most: int = 3) -> str:
     """The first of some different names, and how many follow: `a, b, c and 4 more`."""
     distinct = list(dict.fromkeys(names))
@@ -79,4 +91,4 @@ def few(names: list[str], most: int = 3) -> str:
     return ", ".join(distinct[:most]) + rest
 
 
-__all__ = ["ShownResult", "few"]
+__all__ = ["ShownResult", "few", "partial"]

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from click.core import ParameterSource
 from wavecast.cli import streams
 from wavecast.cli.types import click_type
 from wavecast.errors import NothingAnalysed, UsageError
-from wavecast.options import NoOptions, Options
+from wavecast.options import NoOptions, Options, Progress
 from wavecast.options.values import Flag, Several
 
 if TYPE_CHECKING:
@@ -28,16 +29,20 @@ if TYPE_CHECKING:
 class Show:
     """How a result is shown: its formats (`text`, or a method of the result), whether they can go
     to a file (`output`), and the options of its text (`view`). `width` are the columns of a text
-    that no terminal shows, where COLUMNS does not say."""
+    that no terminal shows, where COLUMNS does not say. With `stderr` a result prints a part of its
+    text to standard error (`render` has this argument)."""
 
     formats: tuple[str, ...] = ("text", "json")
     output: bool = False
     view: type[Options] = NoOptions
     width: int | None = None
     highlight: bool = False
+    stderr: bool = False
 
     def parameters(self) -> list[click.Parameter]:
-        """The options of a command that every result has."""
+        """The options of a command that every result has which is more than text."""
+        if self.formats == ("text",):
+            return []
         shown = [
             click.Option(
                 ["-f", "--format"],
@@ -58,7 +63,8 @@ class Show:
 class Verb:
     """What a command is made of. `function` gets the arguments in order, `progress`, and the stated
     options by name; `modes` are further options, by the option that they go with. `first` may end
-    the command before anything else, with its exit code."""
+    the command before anything else, with its exit code. An error of the function that has a
+    `partial` result is raised when that is shown."""
 
     name: str
     function: Callable[..., ShownResult]
@@ -69,6 +75,7 @@ class Verb:
     modes: Mapping[str, type[Options]] = field(default_factory=dict)
     show: Show = field(default_factory=Show)
     first: Callable[[Mapping[str, Any]], int | None] = lambda _: None
+    progress: Callable[[], AbstractContextManager[Progress]] = streams.progress
 
     def command(self, kind: type[click.Command] = click.Command) -> click.Command:
         """The command."""
@@ -100,13 +107,19 @@ class Verb:
                 continue
             value = values.pop(argument.name or "")
             words += value if argument.nargs == -1 else [value]
-        form, opens, output = values["format"], values["open"], values.get("output")
+        form, opens = values.get("format", "text"), values.get("open")
+        output = values["output"] if self.show.output else None
         if opens and form != "html" and by_user(context, "format"):
             raise UsageError(f"--open shows HTML, not {form}")
         view = _stated(context, self.show.view)
         stated = self._options(context)
-        with streams.progress() as update:
-            result = self.function(*words, progress=update, **stated)
+        try:
+            with self.progress() as update:
+                result = self.function(*words, progress=update, **stated)
+        except BaseException as error:
+            if partial := getattr(error, "partial", None):
+                self._show(partial, form, output, view)
+            raise
         if form != "text" and not hasattr(result, form):
             raise UsageError(f"no {form} of {result.subject()}")
         if opens:
@@ -146,6 +159,9 @@ class Verb:
             free = stream.isatty() or os.environ.get("COLUMNS")
             width = None if free else self.show.width
             console = streams.console(width, stream, highlight=self.show.highlight)
+            if self.show.stderr:
+                stderr = streams.console(stream=sys.stderr, highlight=False)
+                view = {**view, "stderr": stderr}
             result.render(console, **view)
             return
         streams.as_document(stream)
@@ -158,9 +174,10 @@ def click_option(options: type[Options], name: str) -> click.Option:
     """An option of a command line. Its default is only shown: unstated ones are not passed on."""
     described, default = options.described()[name], options.default(name)
     values = described.values
+    text = f"{described.help}  [required]" if name in options.REQUIRED else described.help
     flags = [_parameter(options, name), *(described.flags or (options.flag(name),))]
     if isinstance(values, Flag):
-        return click.Option(flags, is_flag=True, default=default, help=described.help)
+        return click.Option(flags, is_flag=True, default=default, help=text)
     several = isinstance(values, Several)
     shown = described.shown
     shows = shown is None and default not in (None, "", ())
@@ -172,7 +189,7 @@ def click_option(options: type[Options], name: str) -> click.Option:
         default=default if shows else None,
         show_default=shown or shows,
         metavar=described.metavar or None,
-        help=described.help,
+        help=text,
     )
 
 

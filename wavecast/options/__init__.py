@@ -68,10 +68,12 @@ def _values_of(default: Any) -> OptionValues:
 
 class Options:
     """Base of frozen classes whose fields are options. `EXCLUSIVE` has names of fields of which at
-    most one is stated; `NEEDS` maps a field to the one it says more about."""
+    most one is stated; `NEEDS` maps a field to the one it says more about, or to several of which
+    one is enough; those of `REQUIRED` are always stated."""
 
     EXCLUSIVE: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    NEEDS: ClassVar[Mapping[str, str]] = {}
+    NEEDS: ClassVar[Mapping[str, str | tuple[str, ...]]] = {}
+    REQUIRED: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         """Raises UsageError for a value that its option does not take, and for conflicts."""
@@ -89,9 +91,15 @@ class Options:
             if len(stated.intersection(names)) > 1:
                 *first, last = map(self.flag, names)
                 raise UsageError(f"{', '.join(first)} and {last} exclude each other")
-        for name, other in self.NEEDS.items():
-            if name in stated and other not in stated:
-                raise UsageError(f"{self.flag(name)} belongs to {self.flag(other)}")
+        for name, needed in self.NEEDS.items():
+            others = (needed,) if isinstance(needed, str) else needed
+            if name in stated and not stated.intersection(others):
+                flags = " or ".join(map(self.flag, others))
+                raise UsageError(f"{self.flag(name)} belongs to {flags}")
+        for name in self.REQUIRED:
+            if name not in stated:
+                metavar = self.described()[name].metavar
+                raise UsageError(f"{self.flag(name)} is missing", hint=metavar)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
