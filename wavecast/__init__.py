@@ -16,6 +16,7 @@
     served = wavecast.serve("Llama-3.3-70B", system="8xMI300X", dtype="fp8", rate=4)
     changed = wavecast.diff("before.py", "after.py", arch="gfx942")
     measured = wavecast.profile("trace.json.gz", on="mi355x")
+    ran = wavecast.run("reduction.hip", plan_file="launch.toml", check=True)
 
 Importing wavecast is cheap: everything else is imported on first use.
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from wavecast.api.explain import explain
     from wavecast.api.model import model, serve
     from wavecast.api.profile import profile
+    from wavecast.api.run import run
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
 
@@ -47,6 +49,7 @@ _LAZY = {
     "load": "wavecast.integrations.module",
     "model": "wavecast.api.model",
     "profile": "wavecast.api.profile",
+    "run": "wavecast.api.run",
     "serve": "wavecast.api.model",
 }
 
@@ -61,6 +64,7 @@ __all__ = [
     "model",
     "ops",
     "profile",
+    "run",
     "serve",
     "testing",
 ]

@@ -10,9 +10,11 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
+import wavecast
 from tests.cli.test_main import call
 from tests.documents.support import validated
 from tests.warm_python import run_python
+from wavecast.emulate.errors import ExecutionError
 
 PLANTED = Path(__file__).parents[1] / "emulate/check/planted.hip"
 ARGUMENTS = ("--grid", "1", "--block", "256", "--arg", "out=f32[256]:zeros")
@@ -140,6 +142,39 @@ def test_json_names_everything(capsys, tmp_path):
 
 
 @pytest.mark.hip
+def test_python_has_the_document_of_the_command(capsys):
+    options = ("--check", "--check-format", "json")
+    code, out, _ = run(capsys, "two_waves_one_place", *options)
+    ran = wavecast.run(
+        PLANTED,
+        kernel="two_waves_one_place",
+        grid=1,
+        block=256,
+        arguments=["out=f32[256]:zeros", "in=f32[256]:arange"],
+        check=True,
+    )
+    assert ran.checks is not None
+    assert json.loads(out[out.index("{") :]) == ran.checks.to_dict()
+    assert code == ran.exit_code() == 1
+
+
+@pytest.mark.hip
+def test_an_error_has_the_checks_until_then():
+    arguments = ["out=f32[256]:zeros", "in=f32[256]:arange", f"far={1 << 20}"]
+    with pytest.raises(ExecutionError, match="that is reported") as caught:
+        wavecast.run(
+            PLANTED,
+            kernel="beyond_its_tensor",
+            grid=1,
+            block=256,
+            arguments=arguments,
+            check=True,
+        )
+    (report,) = caught.value.__dict__["partial"].checks.reports
+    assert report.kind.rule == "out-of-bounds"
+
+
+@pytest.mark.hip
 def test_sarif_goes_to_a_file(capsys, tmp_path):
     file = tmp_path / "out.sarif"
     options = ("--check", "--check-format", "sarif", "--check-output", str(file))
@@ -166,7 +201,7 @@ def test_an_ignored_kind_fails_nothing(capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--check-format", "json"], "--check-… options need --check"),
+        (["--check-format", "json"], "--check-format belongs to --check"),
         (["--check", "--check-ignore", "races"], "unknown check 'races'"),
         (["--check", "--check-output", "/nowhere/at/all"], "cannot write"),
     ],

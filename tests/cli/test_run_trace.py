@@ -58,14 +58,14 @@ def test_chosen_workgroups(capsys, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--trace-only",), "need --trace FILE"),
-        (("--trace-streams", "1"), "need --trace FILE"),
-        (("--trace", "{}/t.json", "--trace-only"), "needs --trace-workgroups"),
+        (("--trace-only",), "--trace-only belongs to --trace-workgroups"),
+        (("--trace-streams", "1"), "--trace-streams belongs to --trace or --perfetto"),
+        (("--trace-workgroups", "1"), "--trace-workgroups belongs to --trace or --perfetto"),
         (("--trace", "{}/t.json", "--trace-workgroups", "3-1"), "'3-1' is not a range"),
         (("--trace", "{}/t.json", "--trace-workgroups", "x"), "not a list of workgroups"),
         (("--trace", "{}/t.json", "--trace-workgroups", "4"), "workgroup 4 is not in the grid"),
         (("--trace", "{}/none/t.json"), "cannot write"),
-        (("--trace", "{}"), "cannot write"),
+        (("--trace", "{}"), "is a directory"),
     ],
 )
 def test_bad_input(capsys, tmp_path: Path, options: tuple[str, ...], says: str) -> None:

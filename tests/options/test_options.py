@@ -16,10 +16,12 @@ from wavecast.api.machines import Detail
 from wavecast.api.model import MODES as MODEL_MODES
 from wavecast.api.model import ServingOptions
 from wavecast.api.profile import ProfileOptions
+from wavecast.api.run import RunOptions
 from wavecast.cli.diff import command as diff
 from wavecast.cli.explain import command as explain
 from wavecast.cli.model import command as model
 from wavecast.cli.profile import command as profile
+from wavecast.cli.run import command as run
 from wavecast.errors import UnknownName, UsageError
 from wavecast.options import Options, option
 from wavecast.options.values import (
@@ -42,7 +44,8 @@ from wavecast.options.values import (
 @dataclass(frozen=True, kw_only=True)
 class Cut(Options):
     EXCLUSIVE: ClassVar = (("size", "count"),)
-    NEEDS: ClassVar = {"glue": "size", "dry": ("glue", "count")}
+    NEEDS: ClassVar = {"glue": "size"}
+    NEEDS_ONE_OF: ClassVar = {"dry": ("glue", "count")}
 
     size: int = option(4, "Size of a part.", values=Integers(1))
     count: int | None = option(None, "Number of parts.", "-n", "--number", values=Integers(1))
@@ -157,6 +160,7 @@ def test_modes_have_options_of_their_own() -> None:
         (model, (ServingOptions, *MODEL_MODES.values(), Detail)),
         (profile, (ProfileOptions, Detail)),
         (diff, (DiffOptions, AssemblyRows)),
+        (run, (RunOptions,)),
     ],
 )
 def test_commands_have_the_options_and_no_others(command, classes) -> None:

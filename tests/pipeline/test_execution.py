@@ -15,8 +15,8 @@ from wavecast.emulate.check.collected import Reports
 from wavecast.errors import UsageError
 from wavecast.integrations.module import described_array
 from wavecast.pipeline.execution import Execution, execute_code
+from wavecast.pipeline.execution_options import ExecutionOptions
 from wavecast.pipeline.plan import Plan, Planned
-from wavecast.pipeline.run_options import RunOptions
 
 pytestmark = pytest.mark.hip
 SOURCE = """
@@ -42,7 +42,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def executed(source: Path, x: Planned, n: int = 1024, check: Reports | None = None) -> Execution:
     plan = Plan("add", (1, 1, 1), (256, 1, 1), arguments={"x": x, "n": Planned(str(n))})
-    return execute_code(source, plan, RunOptions(arch="gfx942", threads=1, check=check))
+    return execute_code(source, plan, ExecutionOptions(arch="gfx942", threads=1, check=check))
 
 
 @pytest.mark.parametrize("content", ["random(1)", "arange", "full(7)"])

@@ -3,6 +3,7 @@ shows the result."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -147,7 +148,8 @@ class Verb:
         self, result: ShownResult, form: str, output: Path | None, view: Mapping[str, Any]
     ) -> None:
         if output is None:
-            self._write(result, form, sys.stdout, view)
+            closed = sys.stdout.closed  # by a script
+            self._write(result, form, io.StringIO() if closed else sys.stdout, view)
             return
         with streams.writing(output) as file:
             self._write(result, form, file, view)

@@ -68,11 +68,12 @@ def _values_of(default: Any) -> OptionValues:
 
 class Options:
     """Base of frozen classes whose fields are options. `EXCLUSIVE` has names of fields of which at
-    most one is stated; `NEEDS` maps a field to the one it says more about, or to several of which
-    one is enough; those of `REQUIRED` are always stated."""
+    most one is stated; `NEEDS` maps a field to the one it says more about, `NEEDS_ONE_OF` to
+    several of which one is enough; those of `REQUIRED` are always stated."""
 
     EXCLUSIVE: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    NEEDS: ClassVar[Mapping[str, str | tuple[str, ...]]] = {}
+    NEEDS: ClassVar[Mapping[str, str]] = {}
+    NEEDS_ONE_OF: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     REQUIRED: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -91,8 +92,8 @@ class Options:
             if len(stated.intersection(names)) > 1:
                 *first, last = map(self.flag, names)
                 raise UsageError(f"{', '.join(first)} and {last} exclude each other")
-        for name, needed in self.NEEDS.items():
-            others = (needed,) if isinstance(needed, str) else needed
+        needs = {name: (other,) for name, other in self.NEEDS.items()}
+        for name, others in (needs | {**self.NEEDS_ONE_OF}).items():
             if name in stated and not stated.intersection(others):
                 flags = " or ".join(map(self.flag, others))
                 raise UsageError(f"{self.flag(name)} belongs to {flags}")
@@ -100,6 +101,10 @@ class Options:
             if name not in stated:
                 metavar = self.described()[name].metavar
                 raise UsageError(f"{self.flag(name)} is missing", hint=metavar)
+
+    def states(self, *names: str) -> bool:
+        """Whether one of these options has another value than its default."""
+        return any(getattr(self, name) != self.default(name) for name in names)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:

@@ -22,7 +22,7 @@ from wavecast.integrations.module.memory import ACCEPTED
 from wavecast.pipeline.plan import Plan, Planned
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.run_options import RunOptions
+    from wavecast.pipeline.execution_options import ExecutionOptions
 
 
 _WORKING_BYTES = 64 * BLOCK
@@ -88,7 +88,7 @@ class Execution:
 
 
 def execute_code(
-    path: str | Path, plan: Plan, options: RunOptions, compiler_options: Sequence[str] = ()
+    path: str | Path, plan: Plan, options: ExecutionOptions, compiler_options: Sequence[str] = ()
 ) -> Execution:
     """Launch a kernel of a HIP file, assembly or code object as planned.
 

@@ -19,7 +19,7 @@ from wavecast.integrations.hip_host.running import ProgramExit, ProgramRun
 from wavecast.isa import elf
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.run_options import RunOptions
+    from wavecast.pipeline.execution_options import ExecutionOptions
 
 DEFAULT_TARGET: Final = "gfx942"
 _MAIN: Final = re.compile(rb"\bmain\s*\(")
@@ -46,7 +46,7 @@ def is_program(path: Path) -> bool:
 
 
 def run_program(
-    path: Path, arguments: Sequence[str], options: RunOptions, program: ProgramOptions
+    path: Path, arguments: Sequence[str], options: ExecutionOptions, program: ProgramOptions
 ) -> ProgramExit:
     """Build a program where it is source, and run it with its launches on the emulator.
 

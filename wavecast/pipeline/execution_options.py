@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
+class ExecutionOptions:
     """How launches are executed, of scripts and of code alike. `arch` is "" when nobody said; the
     others are those of `wavecast.device` and `wavecast.load`."""
 
@@ -22,4 +22,4 @@ class RunOptions:
     check: Reports | None = None
 
 
-__all__ = ["RunOptions"]
+__all__ = ["ExecutionOptions"]

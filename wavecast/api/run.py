@@ -1,0 +1,327 @@
+"""`wavecast.run`: scripts, HIP programs and kernels in files, executed for an AMD GPU."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from wavecast.api.checks import CheckOptions, CheckReport
+from wavecast.api.launch import LaunchOptions
+from wavecast.api.result import ShownResult, partial
+from wavecast.api.tracing import TraceOptions
+from wavecast.errors import InputError, NothingAnalysed, UsageError
+from wavecast.options import Progress, option, silent
+from wavecast.options.values import PROCESSES, Integers, Numbers, Regex
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wavecast.emulate.trace.result import Trace
+    from wavecast.integrations.hip_host.launching import LaunchedKernel
+    from wavecast.pipeline.execution import Execution
+    from wavecast.pipeline.execution_options import ExecutionOptions
+    from wavecast.pipeline.plan import Plan
+
+DEFAULT_ARCH: Final = "gfx942"
+"""What scripts and HIP source are compiled for where nothing is stated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
+    """How a script, a program or one launch of a kernel is executed."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {**CheckOptions.NEEDS, **TraceOptions.NEEDS}
+
+    arch: str = option(
+        "",
+        "An AMD GPU by name (mi300x) or target.",
+        "-a",
+        "--arch",
+        metavar="GPU",
+        shown=f"the target of the code, or {DEFAULT_ARCH}",
+    )
+    threads: int | None = option(
+        None, "Host threads to run workgroups on.", values=PROCESSES, shown="all"
+    )
+    max_instructions: int | None = option(
+        None,
+        "Abort a launch if a wave executes more instructions.",
+        values=Integers(1, (1 << 63) - 1),
+        metavar="N",
+    )
+    kernels: str = option(
+        "",
+        "Script: execute only kernels whose name matches.",
+        "-k",
+        "--kernels",
+        values=Regex(),
+    )
+    kernel: str = option("", "Code: the kernel to launch, if there are several.", metavar="NAME")
+    expect: tuple[str, ...] = option(
+        (),
+        "Code: expected contents of an array; exit with 1 if they differ.",
+        metavar="NAME=VALUE",
+    )
+    rtol: float | None = option(
+        None, "Relative tolerance of --expect.", values=Numbers(0), shown="1e-5"
+    )
+    atol: float | None = option(
+        None, "Absolute tolerance of --expect.", values=Numbers(0), shown="1e-6"
+    )
+    save: tuple[str, ...] = option(
+        (), "Code: write an array to a .npy file after the launch.", metavar="NAME=FILE"
+    )
+    gpus: int = option(
+        1, "Script, HIP program: the number of GPUs.", values=Integers(1, 64), metavar="N"
+    )
+    once: bool = option(False, "Script with --gpus: run it once with all GPUs, not once per GPU.")
+    predict: bool = option(False, "HIP program: predict kernels; events have these times.")
+
+    def plan(self, *paths: Path) -> Plan:
+        """The launch with what is expected and saved. Raises as that of `LaunchOptions`."""
+        from wavecast.pipeline.plan import ATOL, RTOL, named_value
+
+        plan = super().plan(*paths)
+        plan = replace(plan, kernel=self.kernel or plan.kernel)
+        for name, value in map(named_value, self.expect):
+            rtol = RTOL if self.rtol is None else self.rtol
+            plan = plan.with_expected(name, value, rtol, ATOL if self.atol is None else self.atol)
+        for name, value in map(named_value, self.save):
+            plan = plan.with_saved(name, Path(value))
+        return plan
+
+    def states_launch(self) -> bool:
+        """Whether something of a launch is stated."""
+        names = LaunchOptions.described().keys() - {"compiler_options"}
+        return self.states(*names, "kernel", "expect", "save")
+
+    def check_writable(self) -> None:
+        """Raises InputError for a file of the results that cannot be written."""
+        from wavecast.files import check_writable
+
+        for path in (self.check_output, *self.trace_files()):
+            if path is not None:
+                check_writable(path)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunReport(ShownResult):
+    """What was executed. `code` is what a script or program ended with (128 and the number of a
+    signal), `traceback` that of a script, `execution` the launch of a kernel in a file with its
+    arrays, `kernels` the launches of a HIP program. `checks` and `traces` (one per kernel and grid)
+    are None where nothing is checked and traced. `notes` is for the user.
+    """
+
+    path: Path
+    options: RunOptions
+    code: int = 0
+    traceback: str = ""
+    execution: Execution | None = None
+    kernels: Sequence[LaunchedKernel] = ()
+    notes: Sequence[str] = ()
+    checks: CheckReport | None = None
+    traces: Sequence[Trace] | None = None
+
+    def render(self, console: Console, *, stderr: Console | None = None) -> None:
+        """Print the launch and formatted reports; the others to `stderr`, where it is not None: the
+        output of a script is separate."""
+        from wavecast.report import execution, hip_programs, trace_terminal
+
+        stderr = stderr or console
+        if self.traceback:
+            stderr.out(self.traceback, highlight=False, end="")
+        if self.options.predict:
+            hip_programs.render(self.kernels, stderr)
+        if self.execution is not None:
+            execution.render(self.execution, console)
+        form = self.options.check_format
+        if self.checks is not None and self.options.check_output is None:
+            if form == "text":
+                self.checks.render(stderr)
+            elif text := self.checks.written(form):
+                console.out(text, highlight=False)
+        if self.traces is not None:
+            trace_terminal.render(self.traces, stderr)
+
+    def write(self) -> None:
+        """Write the files of reports and traces. Raises InputError."""
+        from wavecast.files import write_text
+        from wavecast.report import perfetto, traces
+
+        output = self.options.check_output
+        if self.checks is not None and output is not None:
+            write_text(output, f"{self.checks.written(self.options.check_format)}\n")
+        for path, dumps in zip(
+            self.options.trace_files(), (traces.dumps, perfetto.dumps), strict=True
+        ):
+            if path is not None and self.traces is not None:
+                write_text(path, dumps(self.traces))
+
+    def to_dict(self) -> dict[str, Any]:
+        from wavecast.report import traces
+
+        return {
+            "path": str(self.path),
+            "exit_code": self.exit_code(),
+            "notes": [*self.notes],
+            "checks": self.checks.to_dict() if self.checks is not None else None,
+            "traces": traces.document(self.traces) if self.traces is not None else None,
+        }
+
+    def said(self) -> list[str]:
+        return [*self.notes]
+
+    def exit_code(self) -> int:
+        wrong = self.execution is not None and not self.execution.as_expected
+        return self.code or int(wrong) or (self.checks.exit_code() if self.checks else 0)
+
+    def subject(self) -> str:
+        return str(self.path)
+
+
+def run(
+    path: str | Path,
+    *arguments: Any,
+    progress: Progress = silent,  # noqa: ARG001 - what is executed has an output
+    **options: Any,
+) -> RunReport:
+    """Execute a script's Triton kernels, a HIP program, or a kernel of a HIP file, assembly or code
+    object, for an AMD GPU on this machine's processor.
+
+    `arguments` go to a script or program. A script is run in this process as `__main__` with its
+    own `sys.argv`; what it raises is `traceback` of the result. `options` are those of the command
+    line, by the names of `RunOptions`.
+
+    Raises UsageError for options that do not fit the file, InputError, CompileError, and
+    ExecutionError where a launch breaks off; an error has the checks and traces until then as
+    `partial`.
+    """
+    from wavecast.pipeline.execution_options import ExecutionOptions
+
+    stated, path = RunOptions.of(options), Path(path)
+    if not path.exists():
+        raise InputError(f"no such file: {path}")
+    execute = _executor(path, tuple(map(str, arguments)), stated)
+    reports, mode = stated.reports(), stated.trace_mode()
+    stated.check_writable()
+    checks = None if reports is None else CheckReport(reports)
+    traces = None if mode is None else mode.traces
+    report = RunReport(path, stated, checks=checks, traces=traces)
+    settings = ExecutionOptions(stated.arch, stated.threads, stated.max_instructions, mode, reports)
+    with partial(lambda: _until_now(report)):
+        report = _explained(execute, report, settings)
+    report.write()
+    return report
+
+
+_Execute = Callable[[RunReport, "ExecutionOptions"], RunReport]
+
+
+def _executor(path: Path, arguments: tuple[str, ...], options: RunOptions) -> _Execute:
+    """The function that executes a file, by what it is. Raises UsageError for options of another
+    kind of file, and as `RunOptions.plan`."""
+    if path.suffix == ".py":
+        if options.states_launch() or options.compiler_options:
+            raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+        return lambda report, settings: _script(report, arguments, settings)
+    from wavecast.pipeline.hip_programs import is_program
+
+    if options.once:
+        raise UsageError(f"--once is for scripts; {path} is run once")
+    if not options.states_launch() and not options.kernels and is_program(path):
+        return lambda report, settings: _program(report, arguments, settings)
+    if arguments or options.kernels:
+        raise UsageError(
+            f"{path} is not a script; {' '.join(arguments) or '-k'} needs one",
+            hint="--kernel NAME chooses a kernel, --arg NAME=VALUE gives an argument",
+        )
+    plan = options.plan()
+    return lambda report, settings: _code(report, plan, settings)
+
+
+def _explained(execute: _Execute, report: RunReport, settings: ExecutionOptions) -> RunReport:
+    """What `execute` returns. The error of an access that is reported is that the launch ended
+    there."""
+    from wavecast.emulate.errors import AddressFault, ExecutionError
+
+    try:
+        return execute(report, settings)
+    except AddressFault as error:
+        cause = error.__cause__  # of one that names the GPU too
+        fault = cause if isinstance(cause, AddressFault) else error
+        reports = settings.check
+        if reports is None or not reports.has_access(fault.kernel, fault.instruction):
+            raise
+        raise ExecutionError(
+            f"{fault.kernel}: the launch ended at the access out of bounds that is reported"
+        ) from error
+
+
+def _until_now(report: RunReport) -> RunReport:
+    """The result of a run that breaks off, with its files; without checks that found nothing."""
+    if report.checks is not None and not list(report.checks.reports):
+        report = replace(report, checks=None)
+    report.write()
+    return report
+
+
+def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOptions) -> RunReport:
+    from wavecast.integrations.triton import run_script
+
+    streams = sys.stdout, sys.stderr
+    try:
+        ended = run_script(
+            report.path,
+            arguments,
+            settings.arch or DEFAULT_ARCH,
+            threads=settings.threads,
+            max_instructions=settings.max_instructions,
+            trace=settings.trace or False,
+            check=False if settings.check is None else settings.check,
+            kernels=report.options.kernels,
+            count=report.options.gpus,
+            once=report.options.once,
+        )
+    finally:
+        sys.stdout, sys.stderr = streams  # a script may replace or delete them
+    nothing = not ended.traceback and not ended.executed
+    if nothing and settings.check and not ended.code:
+        raise NothingAnalysed("the script launched no Triton kernel: nothing was checked")
+    notes = ("the script launched no Triton kernel",) if nothing else ()
+    return replace(report, code=ended.code, traceback=ended.traceback, notes=notes)
+
+
+def _program(
+    report: RunReport, arguments: tuple[str, ...], settings: ExecutionOptions
+) -> RunReport:
+    from wavecast.pipeline.hip_programs import ProgramOptions, run_program
+    from wavecast.report import hip_programs
+
+    options = report.options
+    program = ProgramOptions(options.gpus, options.compiler_options, options.predict)
+    done = run_program(report.path, arguments, settings, program)
+    ended = done.ended
+    notes = [hip_programs.by_host(done.kernels)]
+    if ended.signal:
+        notes.append(f"{report.path} ended by {ended.signal_name}")
+    elif not done.connected:
+        notes.append("the program made no call of HIP")
+    return replace(
+        report,
+        code=128 + ended.signal if ended.signal else ended.code,
+        kernels=done.kernels,
+        notes=[note for note in notes if note],
+    )
+
+
+def _code(report: RunReport, plan: Plan, settings: ExecutionOptions) -> RunReport:
+    from wavecast.pipeline.execution import execute_code
+
+    execution = execute_code(report.path, plan, settings, report.options.compiler_options)
+    return replace(report, execution=execution)
+
+
+__all__ = ["RunOptions", "RunReport", "run"]
