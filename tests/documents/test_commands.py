@@ -11,11 +11,11 @@ import click
 import pytest
 
 from tests.documents.pages import ROOT, shell_commands
-from wavecast.cli import engine_tables, model
+from wavecast.cli import model
 from wavecast.cli.main import cli
 
-OTHER_FORMS = {"model": (model.module_command,), "tune": (engine_tables.command,)}
-"""What commands become with a module, and with --table."""
+OTHER_FORMS = {"model": (model.module_command,)}
+"""What commands become with a module."""
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 _ENDS = ("|", "||", "&&", ";", ">", "2>&1", "#")
 

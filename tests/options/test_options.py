@@ -17,11 +17,14 @@ from wavecast.api.model import MODES as MODEL_MODES
 from wavecast.api.model import ServingOptions
 from wavecast.api.profile import ProfileOptions
 from wavecast.api.run import RunOptions
+from wavecast.api.tune import MODES as TUNE_MODES
+from wavecast.api.tune import TopRows, TuneOptions
 from wavecast.cli.diff import command as diff
 from wavecast.cli.explain import command as explain
 from wavecast.cli.model import command as model
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
+from wavecast.cli.tune import command as tune
 from wavecast.errors import UnknownName, UsageError
 from wavecast.options import Options, option
 from wavecast.options.values import (
@@ -161,6 +164,7 @@ def test_modes_have_options_of_their_own() -> None:
         (profile, (ProfileOptions, Detail)),
         (diff, (DiffOptions, AssemblyRows)),
         (run, (RunOptions,)),
+        (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
     ],
 )
 def test_commands_have_the_options_and_no_others(command, classes) -> None:

@@ -184,6 +184,15 @@ scale(torch.ones({N}, device="cuda"))
         (["{script}", "-o", "nowhere/table.json"], 2, "there is no folder"),
         (["{script}", "--resume"], 2, "--output"),
         (["{script}", "-k", "("], 2, "not a regular expression"),
+        ([], 2, "no PATH of a script (or --table)"),
+        (["{script}", "--shape", "8x8"], 2, "--shape belongs to --table"),
+        (
+            ["{script}", "--table", "fp8-product", "--shape", "8x8", "-o", "x"],
+            2,
+            "without a script",
+        ),
+        (["--table", "fp8-product", "-o", "x"], 2, "--shape is missing (SIZES)"),
+        (["--table", "fp8-product", "--shape", "8x8"], 2, "--output is missing"),
     ],
 )
 def test_bad_input_is_one_line(script, arguments, code, message, capfd) -> None:
@@ -196,6 +205,23 @@ def test_bad_input_is_one_line(script, arguments, code, message, capfd) -> None:
     assert ended.value.code == code
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_python_has_the_document_and_the_file_of_the_command(script, tmp_path: Path, capfd) -> None:
+    from wavecast.api import tune as api
+    from wavecast.cli.main import run
+
+    path = script(f'scale(torch.ones({N}, device="cuda"))')
+    options = ["-a", "mi300x", "--simulate", "0", "-j", "1", "-f", "json"]
+    with pytest.raises(SystemExit) as ended:
+        run(["tune", str(path), *options])
+    table = tmp_path / "table.json"
+    report = api.tune(path, arch="mi300x", simulate=0, jobs=1, output=table)
+    assert isinstance(report, api.TuneReport)
+    document = json.loads(capfd.readouterr().out)
+    assert document == report.to_dict() == json.loads(table.read_text())
+    assert ended.value.code == report.exit_code() == 0
+    assert "1024" in str(report)
 
 
 def test_a_run_that_fails_keeps_the_table_before(script, tmp_path: Path, capfd) -> None:

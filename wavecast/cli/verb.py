@@ -95,6 +95,8 @@ class Verb:
             for name in options.described():
                 if name not in parameters:
                     parameters[name] = click_option(options, name)
+        for name in self.options.REQUIRED:
+            parameters[name].help = f"{parameters[name].help}  [required]"
         return [*parameters.values()]
 
     def _run(self, **values: Any) -> int:
@@ -176,10 +178,9 @@ def click_option(options: type[Options], name: str) -> click.Option:
     """An option of a command line. Its default is only shown: unstated ones are not passed on."""
     described, default = options.described()[name], options.default(name)
     values = described.values
-    text = f"{described.help}  [required]" if name in options.REQUIRED else described.help
     flags = [_parameter(options, name), *(described.flags or (options.flag(name),))]
     if isinstance(values, Flag):
-        return click.Option(flags, is_flag=True, default=default, help=text)
+        return click.Option(flags, is_flag=True, default=default, help=described.help)
     several = isinstance(values, Several)
     shown = described.shown
     shows = shown is None and default not in (None, "", ())
@@ -191,7 +192,7 @@ def click_option(options: type[Options], name: str) -> click.Option:
         default=default if shows else None,
         show_default=shown or shows,
         metavar=described.metavar or None,
-        help=text,
+        help=described.help,
     )
 
 
