@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import wavecast.lab
+from wavecast.api.lab_schedule import schedule
+from wavecast.api.lab_tune import tune
 from wavecast.cli.lab import command
 from wavecast.compile import toolchain
 from wavecast.errors import MissingTool, UsageError
@@ -47,6 +49,12 @@ LAUNCH = (
     *("--grid", "2,2", "--block", "256", "--arg", "a=f32[64x64]:random(1)"),
     *("--arg", "b=f32[64x64]:random(2)", "--arg", "c=f32[64x64]", "--arg", "n=64", "--arg", "k=64"),
 )
+STATED = {
+    "grid": (2, 2),
+    "block": 256,
+    "arguments": [word for word in LAUNCH if "=" in word],
+}
+"""The same launch, from Python."""
 NUMBERS = {"a": 1, "b": 2, "c": 3, "n": 4, "k": 5}
 """Assembly does not name arguments."""
 
@@ -85,6 +93,9 @@ def test_hip_and_its_assembly_are_scheduled(source: Path, target: str, tmp_path:
     )
     (found,) = json.loads(again.stdout)["kernels"]
     assert found["wrong"] == ""
+    report = schedule(source, arch=target, work=1, **STATED)
+    assert report.to_dict() == json.loads(done.stdout)
+    assert report.exit_code() == 0
 
 
 def test_settings_of_hip_are_options_of_its_compiler(
@@ -103,6 +114,9 @@ def test_settings_of_hip_are_options_of_its_compiler(
     assert all(row["figures"] is not None for row in rows.values())
     assert [row["status"] for row in rows.values()].count("same") >= 1
     assert saved.exists()
+    report = tune(source, jobs=1, verify=3, **STATED)
+    assert report.to_dict() == json.loads(done.stdout)
+    assert report.exit_code() == 0
     for one in wavecast.lab.load(saved).entries:
         assert one.words
         assert not one.environment

@@ -8,9 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.lab.conftest import Captured
+from tests.lab.test_passes import SCRIPT
 from wavecast import isa
+from wavecast.api.lab_compilers import compilers
+from wavecast.cli.lab import command
 from wavecast.documents.base import values
 from wavecast.errors import CompileError, MissingTool, UsageError
 from wavecast.lab import compilers as module
@@ -39,6 +43,20 @@ def test_triton_s_generator_gives_the_program_s_code(
     text = plain(lambda console: report.render([found], ["a note"], console), width=160)
     assert PROGRAM in text
     assert "a note" in text
+
+
+def test_python_has_the_document_of_the_command(
+    captured: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    del captured  # skips without PyTorch
+    monkeypatch.setattr(module, "installed", lambda device: [TritonGenerator(device)])
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = CliRunner().invoke(command, ["compilers", str(script), "-f", "json"])
+    compared = compilers(script)
+    assert compared.to_dict() == json.loads(done.stdout)
+    assert compared.exit_code() == 0
+    assert PROGRAM in str(compared)
 
 
 def test_a_crash_and_a_refusal_are_told_apart(captured: Captured) -> None:

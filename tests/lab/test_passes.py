@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.lab.conftest import Captured
+from wavecast.api import lab_passes
 from wavecast.cli.lab import command
 from wavecast.documents.base import values
 from wavecast.errors import CompileError, MissingTool, NothingAnalysed
@@ -128,6 +129,9 @@ def test_a_hip_file_and_llvm_ir(tmp_path: Path) -> None:
     assert kernel["shown"]["digest"] == kernel["final"]["digest"]
     changes = [change["line"] for step in kernel["steps"] for change in step["changes"]]
     assert "twice.hip:3" in changes
+    report = lab_passes.passes(path, "-DFACTOR=2.0f", without=False, arch="gfx1100")
+    assert report.to_dict() == json.loads(output.read_text())
+    assert "twice.hip:3" in str(report)
     if not shutil.which("llc-22"):
         return
     module = tmp_path / "twice.ll"

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from wavecast import arch
+from wavecast.api.lab_reduce import reduce
 from wavecast.cli.lab import command
 from wavecast.compile import process
 from wavecast.errors import CompileError, MissingTool, UsageError
@@ -140,6 +141,27 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
     assert "# instructions>3 on gfx942" in report
     assert "llc-22 -mcpu=gfx942 -O3 reduced.ll" in report
     assert "define amdgpu_kernel void @k" in report
+    same = reduce(
+        source, arch="gfx942", condition="instructions>3", compiler="llc-22", reducer="own"
+    )
+    assert same.markdown() == report
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--if", "crash"], "--arch is missing (GPU)"),
+        (["--arch", "gfx942"], "--if is missing (CONDITION)"),
+        (["--arch", "gfx942", "--if", "crash", "--edit", "x=1"], "unknown axis 'x'"),
+        (["--arch", "gfx942", "--if", "crash", "--option=-O1"], "--option is for llc"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, arguments: list[str], says: str) -> None:
+    source = tmp_path / "k.ll"
+    source.write_text(IR)
+    done = CliRunner().invoke(command, ["reduce", str(source), *arguments])
+    assert isinstance(done.exception, UsageError)
+    assert says in str(done.exception)
 
 
 needs_llvm_reduce = pytest.mark.skipif(

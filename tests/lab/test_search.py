@@ -149,4 +149,4 @@ def test_a_search_evaluates_verifies_and_resumes(
 def test_resume_needs_the_output() -> None:
     done = CliRunner().invoke(command, ["tune", "script.py", "--resume"])
     assert done.exit_code != 0
-    assert "--resume needs the output file" in str(done.exception)
+    assert "--resume belongs to --output" in str(done.exception)

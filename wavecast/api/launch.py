@@ -52,6 +52,13 @@ class KernelOptions(DeviceOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScriptOutput(Options):
+    """What becomes of the output of a script that is captured."""
+
+    show_output: bool = option(False, "Print the script's output to stderr. Its numbers are wrong.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaunchOptions(Options):
     """The launch of a kernel in code that no script launches, and how its source is compiled."""
 
@@ -101,4 +108,4 @@ class LaunchOptions(Options):
         return plan if self.plan_file is None else plan.over(read_plan(self.plan_file))
 
 
-__all__ = ["DeviceOptions", "KernelOptions", "LaunchOptions"]
+__all__ = ["DeviceOptions", "KernelOptions", "LaunchOptions", "ScriptOutput"]

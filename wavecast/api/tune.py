@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast.api.engine_tables import EngineTables, TableOptions, write_tables
-from wavecast.api.launch import KernelOptions
+from wavecast.api.launch import KernelOptions, ScriptOutput
 from wavecast.api.result import ShownResult, few
 from wavecast.errors import UsageError
 from wavecast.options import Options, Progress, option, silent
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneOptions(KernelOptions):
+class TuneOptions(ScriptOutput, KernelOptions):
     """Options of a search of configurations."""
 
     NEEDS: ClassVar[Mapping[str, str]] = {"resume": "output"}
@@ -65,7 +65,6 @@ class TuneOptions(KernelOptions):
     )
     resume: bool = option(False, "Continue an interrupted run from its journal.")
     ray: str = option("", "Search on a Ray cluster: HOST:PORT, auto, or local.", metavar="ADDRESS")
-    show_output: bool = option(False, "Print the script's output to stderr. Its numbers are wrong.")
 
     def search_settings(self) -> TuneSettings:
         """How the search runs. Raises UsageError for a budget."""

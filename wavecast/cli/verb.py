@@ -41,23 +41,21 @@ class Show:
     stderr: bool = False
 
     def parameters(self) -> list[click.Parameter]:
-        """The options of a command that every result has which is more than text."""
-        if self.formats == ("text",):
-            return []
-        shown = [
-            click.Option(
-                ["-f", "--format"],
-                type=click.Choice(self.formats),
-                default="text",
-                show_default=True,
-            ),
-            click.Option(["--open"], is_flag=True, help="Write HTML and open it in the browser."),
-        ]
+        """The options of a command: those of formats where there are several."""
+        several = len(self.formats) > 1
+        parameters: list[click.Parameter] = []
+        if several:
+            form = click.Choice(self.formats)
+            names = ["-f", "--format"]
+            parameters.append(click.Option(names, type=form, default="text", show_default=True))
         if self.output:
             file = click.Path(path_type=Path, dir_okay=False)
             text = "Write to this file instead of standard output."
-            shown.insert(1, click.Option(["-o", "--output"], type=file, help=text))
-        return [*shown]
+            parameters.append(click.Option(["-o", "--output"], type=file, help=text))
+        if several:
+            text = "Write HTML and open it in the browser."
+            parameters.append(click.Option(["--open"], is_flag=True, help=text))
+        return parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +108,7 @@ class Verb:
                 continue
             value = values.pop(argument.name or "")
             words += value if argument.nargs == -1 else [value]
-        form, opens = values.get("format", "text"), values.get("open")
+        form, opens = values.get("format", self.show.formats[0]), values.get("open")
         output = values["output"] if self.show.output else None
         if opens and form != "html" and by_user(context, "format"):
             raise UsageError(f"--open shows HTML, not {form}")

@@ -1,0 +1,145 @@
+"""`wavecast lab reduce` from Python: a smaller input for which something is still true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from wavecast.api.result import ShownResult
+from wavecast.errors import UnknownName, UsageError
+from wavecast.options import Options, Progress, option, silent
+from wavecast.options.values import ANY, OneOf, Several
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wavecast.arch import Device
+    from wavecast.lab.codegen import CodeGenerator
+    from wavecast.lab.reproducer import Reproducer
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabReduceOptions(Options):
+    """Options of a reduction."""
+
+    REQUIRED: ClassVar = ("arch", "condition")
+
+    arch: str = option("", "An AMD GPU or target.", "-a", "--arch", metavar="GPU")
+    condition: str = option(
+        "",
+        "crash, lost-wait, missing-wait, hazard, instructions>N, vgprs>N, spills>N.",
+        "--if",
+        metavar="CONDITION",
+    )
+    compiler: str = option(
+        "triton", "Triton's code generator, or an llc program.", metavar="triton|PROGRAM"
+    )
+    llc_options: tuple[str, ...] = option(
+        (),
+        "Option of llc, such as --option=-enable-misched=0.",
+        "--option",
+        values=Several(ANY),
+        metavar="OPTION",
+    )
+    edits: tuple[str, ...] = option(
+        (),
+        "Change the IR first: iglp_opt or sched_group_barrier.",
+        "--edit",
+        metavar="AXIS=VALUE",
+    )
+    reducer: str = option(
+        "auto",
+        "auto: llvm-reduce, where it is installed, of what llc compiles; then own.",
+        values=OneOf(("auto", "own", "llvm-reduce")),
+    )
+
+    def edited(self, text: str) -> str:
+        """LLVM IR with the changes of `edits`. Raises UnknownName, UsageError."""
+        from wavecast.lab.edits import EDITS
+
+        for edit in self.edits:
+            name, _, value = edit.partition("=")
+            if name not in EDITS:
+                raise UnknownName("axis", name, EDITS)
+            text = EDITS[name](text, value)
+        return text
+
+    def generator(self, text: str, device: Device) -> CodeGenerator:
+        """What compiles LLVM IR or MIR. Raises UsageError where it cannot, MissingTool."""
+        from wavecast.lab.codegen import Llc, TritonGenerator, find_llc
+        from wavecast.lab.llvm_reduce import is_machine_ir
+
+        machine = is_machine_ir(text)
+        if self.compiler != "triton":
+            llc = find_llc(self.compiler)
+            return Llc(llc, device.target, self.llc_options, machine=machine)
+        if machine:
+            raise UsageError("MIR is for llc", hint="--compiler llc")
+        if self.llc_options:
+            raise UsageError("--option is for llc", hint="--compiler llc")
+        return TritonGenerator(device)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReduceReport(ShownResult):
+    """Reduced IR with its command, what was expected and what happens."""
+
+    reproducer: Reproducer
+
+    def render(self, console: Console) -> None:
+        console.out(self.markdown(), highlight=False, end="")
+
+    def markdown(self) -> str:
+        """The report for an issue."""
+        return self.reproducer.markdown()
+
+    def to_dict(self) -> dict[str, Any]:
+        reproducer = self.reproducer
+        return {
+            "condition": reproducer.condition.text,
+            "target": reproducer.target,
+            "compiler": reproducer.compiler.name,
+            "command": reproducer.compiler.command,
+            "lines_before": reproducer.lines_before,
+            "text": reproducer.text,
+        }
+
+    def subject(self) -> str:
+        return f"{self.reproducer.condition.text} on {self.reproducer.target}"
+
+
+def reduce(path: str | Path, *, progress: Progress = silent, **options: Any) -> ReduceReport:
+    """Reduce LLVM IR or MIR while a condition is true.
+
+    `options` are those of the command line, by the names of `LabReduceOptions`; `condition` is
+    `--if`. Raises UsageError where the condition is not true for the input, UnknownName,
+    InputError, MissingTool.
+    """
+    from wavecast import files
+    from wavecast.lab.llvm_reduce import programs_of, reduced_by_llvm
+    from wavecast.lab.reduce import Condition, reduced
+    from wavecast.lab.reproducer import Reproducer
+    from wavecast.pipeline import select
+
+    stated = LabReduceOptions.of(options)
+    condition = Condition(stated.condition)
+    device = select([stated.arch], ()).devices[0]
+    text = stated.edited(files.read_text(path))
+    generator = stated.generator(text, device)
+    condition = condition.like(text, generator)
+
+    def holds(candidate: str) -> bool:
+        return condition.holds(candidate, generator, device.target)
+
+    smaller = text
+    for program in programs_of(text, stated.reducer, generator):
+        if program:
+            smaller = reduced_by_llvm(smaller, holds, program, progress)
+        else:
+            smaller = reduced(smaller, holds, progress)
+    lines = text.count("\n") + 1
+    return ReduceReport(Reproducer(smaller, condition, generator, device.target, lines))
+
+
+__all__ = ["LabReduceOptions", "ReduceReport", "reduce"]

@@ -1,0 +1,101 @@
+"""`wavecast lab tune` from Python: other decisions of Triton and LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from wavecast.api.lab import LabKernelOptions
+from wavecast.api.result import ShownResult, few
+from wavecast.options import Progress, option, silent
+from wavecast.options.values import FILE, PROCESSES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from wavecast.lab.run import LabTuning
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabTuneOptions(LabKernelOptions):
+    """Options of a search of the compiler's decisions."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {"resume": "output"}
+
+    jobs: int | None = option(
+        None,
+        "Number of processes.",
+        "-j",
+        "--jobs",
+        values=PROCESSES,
+        metavar="N",
+        shown="one per processor",
+    )
+    verify: int = option(4, "Execute the N fastest settings next to the original.", metavar="N")
+    output: Path | None = option(
+        None,
+        "Write the best settings to this file, as JSON that programs load.",
+        "-o",
+        "--output",
+        values=FILE,
+    )
+    resume: bool = option(False, "Continue an interrupted search from its journal.")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LabTuneReport(ShownResult):
+    """Alternatives of kernels by the time that they save; the document is `wavecast.lab.tune/1`."""
+
+    WIDTH: ClassVar[int] = 200
+    tuning: LabTuning
+
+    def render(self, console: Console, *, top: int = 10) -> None:
+        from wavecast.report import lab
+
+        lab.render(self.tuning, console, top=top)
+
+    def to_dict(self) -> dict[str, Any]:
+        from wavecast.documents import base
+        from wavecast.report import lab
+
+        return base.values(lab.document(self.tuning))
+
+    def exit_code(self) -> int:
+        return 0 if any(entry.base.seconds for entry in self.tuning.entries) else 2
+
+    def subject(self) -> str:
+        return few([entry.problem.kernel for entry in self.tuning.entries])
+
+
+def tune(
+    path: str | Path, *arguments: Any, progress: Progress = silent, **options: Any
+) -> LabTuneReport:
+    """Search other decisions of Triton and LLVM for the kernels of a script, or of a HIP file whose
+    launch is stated.
+
+    `arguments` go to the script, `options` are those of the command line, by the names of
+    `LabTuneOptions`. Raises UsageError, NothingAnalysed where no kernel was searched, InputError
+    for a journal that an interrupted run left, and another WavecastError where nothing can be
+    compiled.
+    """
+    from wavecast.emulate.launch import available_processors
+    from wavecast.lab.run import LabOptions, save_settings
+    from wavecast.lab.run import tune as search
+
+    stated, path = LabTuneOptions.of(options), Path(path)
+    settings = LabOptions(
+        jobs=stated.jobs or available_processors(),
+        verify=stated.verify,
+        journal=f"{stated.output}.journal" if stated.output else "",
+        resume=stated.resume,
+    )
+    source = stated.source(path, arguments)
+    tuning = search(source, stated.selection(path), settings, progress)
+    if stated.output is not None:
+        save_settings(tuning.entries, stated.output)
+    return LabTuneReport(tuning)
+
+
+__all__ = ["LabTuneOptions", "LabTuneReport", "tune"]
