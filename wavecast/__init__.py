@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wavecast.api.diff import diff
     from wavecast.api.estimate import estimate
     from wavecast.api.explain import explain
+    from wavecast.api.export import export
     from wavecast.api.model import model, serve
     from wavecast.api.profile import profile
     from wavecast.api.run import run
@@ -43,6 +44,7 @@ _MODULES = ("ops", "testing")
 _LAZY = {
     "estimate": "wavecast.api.estimate",
     "explain": "wavecast.api.explain",
+    "export": "wavecast.api.export",
     "capture": "wavecast.integrations.triton",
     "device": "wavecast.integrations.triton",
     "diff": "wavecast.api.diff",
@@ -60,6 +62,7 @@ __all__ = [
     "diff",
     "estimate",
     "explain",
+    "export",
     "load",
     "model",
     "ops",

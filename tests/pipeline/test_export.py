@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
+import wavecast  # noqa: E402
 from tests.documents.support import validated  # noqa: E402
 from tests.pipeline.hip_driver import Driver  # noqa: E402
 from wavecast import arch  # noqa: E402
@@ -190,9 +191,9 @@ def test_what_needs_the_host_is_refused(operator: str, says: str) -> None:
     [
         (["nothing"], "unknown operator 'nothing'"),
         (["softmax", "--shape", "row=3"], "softmax has no axis 'row'"),
-        (["softmax", "--shape", "rows"], "--shape 'rows' is not NAME=VALUE"),
+        (["softmax", "--shape", "rows"], "'rows' is not NAME=VALUE"),
         (["softmax", "--shape", "rows=many"], "rows must be an integer from 1, not 'many'"),
-        (["softmax", "--arch", ","], "no GPU is given"),
+        (["softmax", "--arch", ","], "no name in ','"),
         (["softmax", "--arch", "mi300x,mi325x"], "run the same code, that of gfx942"),
     ],
 )
@@ -207,6 +208,31 @@ def test_bad_use_is_one_line_and_exit_code_2(
     assert says in err
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_prefix_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["export", "softmax"])
+    assert ended.value.code == 2
+    assert "--output is missing (PREFIX)" in capsys.readouterr().err
+
+
+@pytest.mark.operators
+def test_python_has_the_document_and_the_files_of_the_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    by_command, by_python = tmp_path / "command", tmp_path / "python"
+    shape = "rows=64,columns=512,dtype=float32"
+    prefix = str(by_command / "libwc")
+    with pytest.raises(SystemExit):
+        run(["export", "softmax", "--shape", shape, "-o", prefix, "-f", "json"])
+    sizes = {"rows": 64, "columns": 512, "dtype": "float32"}
+    exported = wavecast.export("softmax", shape=sizes, output=by_python / "libwc")
+    assert json.loads(capsys.readouterr().out) == exported.to_dict()
+    assert str(exported).splitlines() == [*map(str, exported.files)]
+    assert {file.name: file.read_bytes() for file in by_command.iterdir()} == {
+        file.name: file.read_bytes() for file in exported.files
+    }
 
 
 def test_a_name_that_c_does_not_allow(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def click_option(options: type[Options], name: str) -> click.Option:
 
 def _parameter(options: type[Options], name: str) -> str:
     """The name of an option for click, settings and variables: that of its flag."""
-    return options.flag(name).removeprefix("--").partition("/")[0].replace("-", "_")
+    return options.flag(name).removeprefix("--").replace("-", "_")
 
 
 def by_user(context: click.Context, parameter: str) -> bool:

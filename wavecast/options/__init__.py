@@ -141,7 +141,8 @@ class Options:
     def flag(cls, name: str) -> str:
         """The long name of an option on a command line."""
         flags = cls.described()[name].flags
-        return next((flag for flag in flags if flag.startswith("--")), cls.flag_of(name))
+        long = next((flag for flag in flags if flag.startswith("--")), cls.flag_of(name))
+        return long.partition("/")[0]
 
     @staticmethod
     def flag_of(name: str) -> str:
