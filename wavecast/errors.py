@@ -24,12 +24,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
 class WavecastError(Exception):
-    """Base of the tree. `str(error)` is one line; `hint` is what the user can do."""
+    """Base of the tree. `str(error)` is one line; `hint` is what the user can do; `partial` is the
+    result of a verb until the error, where it has one."""
 
     exit_code = 2
+    partial: Any = None
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

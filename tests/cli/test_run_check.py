@@ -170,7 +170,7 @@ def test_an_error_has_the_checks_until_then():
             arguments=arguments,
             check=True,
         )
-    (report,) = caught.value.__dict__["partial"].checks.reports
+    (report,) = caught.value.partial.checks.reports
     assert report.kind.rule == "out-of-bounds"
 
 

@@ -211,8 +211,8 @@ def run(
     traces = None if mode is None else mode.traces
     report = RunReport(path, stated, checks=checks, traces=traces)
     settings = ExecutionOptions(stated.arch, stated.threads, stated.max_instructions, mode, reports)
-    with partial(lambda: _until_now(report)):
-        report = _explained(execute, report, settings)
+    with partial(lambda: _partial_report(report)):
+        report = _execute_checked(execute, report, settings)
     report.write()
     return report
 
@@ -242,7 +242,7 @@ def _executor(path: Path, arguments: tuple[str, ...], options: RunOptions) -> _E
     return lambda report, settings: _code(report, plan, settings)
 
 
-def _explained(execute: _Execute, report: RunReport, settings: ExecutionOptions) -> RunReport:
+def _execute_checked(execute: _Execute, report: RunReport, settings: ExecutionOptions) -> RunReport:
     """What `execute` returns. The error of an access that is reported is that the launch ended
     there."""
     from wavecast.emulate.errors import AddressFault, ExecutionError
@@ -260,7 +260,7 @@ def _explained(execute: _Execute, report: RunReport, settings: ExecutionOptions)
         ) from error
 
 
-def _until_now(report: RunReport) -> RunReport:
+def _partial_report(report: RunReport) -> RunReport:
     """The result of a run that breaks off, with its files; without checks that found nothing."""
     if report.checks is not None and not list(report.checks.reports):
         report = replace(report, checks=None)
