@@ -31,10 +31,7 @@ class LabCompilersOptions(ScriptOutput, KernelOptions):
         metavar="FIGURE",
     )
     releases: tuple[str, ...] = option(
-        (),
-        "Another release of Triton, in a separate environment.",
-        "--triton",
-        metavar="RELEASE",
+        (), "Another release of Triton, in a separate environment.", "--triton", metavar="RELEASE"
     )
     programs: tuple[str, ...] = option(
         (), "Another llc, clang or zig.", "--compiler", metavar="PROGRAM"

@@ -24,9 +24,7 @@ class LabPassesOptions(ScriptOutput, KernelOptions):
     """Options of the passes of kernels."""
 
     without: bool = option(
-        True,
-        "Also compile without each pass that can be switched off.",
-        "--without/--no-without",
+        True, "Also compile without each pass that can be switched off.", "--without/--no-without"
     )
 
 

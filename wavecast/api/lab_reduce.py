@@ -43,10 +43,7 @@ class LabReduceOptions(Options):
         metavar="OPTION",
     )
     edits: tuple[str, ...] = option(
-        (),
-        "Change the IR first: iglp_opt or sched_group_barrier.",
-        "--edit",
-        metavar="AXIS=VALUE",
+        (), "Change the IR first: iglp_opt or sched_group_barrier.", "--edit", metavar="AXIS=VALUE"
     )
     reducer: str = option(
         "auto",

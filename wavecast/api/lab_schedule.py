@@ -24,21 +24,14 @@ class LabScheduleOptions(LabKernelOptions):
     """Options of a search of schedules."""
 
     work: int = option(
-        12,
-        "Simulate about N million instructions per kernel.",
-        values=Integers(1),
-        metavar="N",
+        12, "Simulate about N million instructions per kernel.", values=Integers(1), metavar="N"
     )
     seed: int = option(0, "Seed of the search.", metavar="N")
     journal: Path | None = option(
-        None,
-        "Append schedules to this file; those in it are not searched again.",
-        values=FILE,
+        None, "Append schedules to this file; those in it are not searched again.", values=FILE
     )
     assembly: Path | None = option(
-        None,
-        "Write the new assembly of every kernel to this folder.",
-        values=Files(folder=True),
+        None, "Write the new assembly of every kernel to this folder.", values=Files(folder=True)
     )
 
 

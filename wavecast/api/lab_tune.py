@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wavecast.api.lab import LabKernelOptions
 from wavecast.api.result import ShownResult, few
+from wavecast.api.tune import ResumedSearch
 from wavecast.options import Progress, option, silent
-from wavecast.options.values import FILE, PROCESSES
+from wavecast.options.values import FILE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,20 +19,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabTuneOptions(LabKernelOptions):
+class LabTuneOptions(ResumedSearch, LabKernelOptions):
     """Options of a search of the compiler's decisions."""
 
-    NEEDS: ClassVar[Mapping[str, str]] = {"resume": "output"}
-
-    jobs: int | None = option(
-        None,
-        "Number of processes.",
-        "-j",
-        "--jobs",
-        values=PROCESSES,
-        metavar="N",
-        shown="one per processor",
-    )
     verify: int = option(4, "Execute the N fastest settings next to the original.", metavar="N")
     output: Path | None = option(
         None,
@@ -41,7 +30,6 @@ class LabTuneOptions(LabKernelOptions):
         "--output",
         values=FILE,
     )
-    resume: bool = option(False, "Continue an interrupted search from its journal.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,13 +68,12 @@ def tune(
     for a journal that an interrupted run left, and another WavecastError where nothing can be
     compiled.
     """
-    from wavecast.emulate.launch import available_processors
     from wavecast.lab.run import LabOptions, save_settings
     from wavecast.lab.run import tune as search
 
     stated, path = LabTuneOptions.of(options), Path(path)
     settings = LabOptions(
-        jobs=stated.jobs or available_processors(),
+        jobs=stated.processes(),
         verify=stated.verify,
         journal=f"{stated.output}.journal" if stated.output else "",
         resume=stated.resume,

@@ -53,17 +53,11 @@ class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
         metavar="N",
     )
     kernels: str = option(
-        "",
-        "Script: execute only kernels whose name matches.",
-        "-k",
-        "--kernels",
-        values=Regex(),
+        "", "Script: execute only kernels whose name matches.", "-k", "--kernels", values=Regex()
     )
     kernel: str = option("", "Code: the kernel to launch, if there are several.", metavar="NAME")
     expect: tuple[str, ...] = option(
-        (),
-        "Code: expected contents of an array; exit with 1 if they differ.",
-        metavar="NAME=VALUE",
+        (), "Code: expected contents of an array; exit with 1 if they differ.", metavar="NAME=VALUE"
     )
     rtol: float | None = option(
         None, "Relative tolerance of --expect.", values=Numbers(0), shown="1e-5"

@@ -55,10 +55,7 @@ class TraceOptions(Options):
         metavar="FILE",
     )
     perfetto: Path | None = option(
-        None,
-        "Write a timeline of recorded waves, by instructions.",
-        values=FILE,
-        metavar="FILE",
+        None, "Write a timeline of recorded waves, by instructions.", values=FILE, metavar="FILE"
     )
     trace_streams: int | None = option(
         None,

@@ -23,10 +23,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuneOptions(ScriptOutput, KernelOptions):
-    """Options of a search of configurations."""
+class ResumedSearch(Options):
+    """A search by several processes, with a journal next to its `output`, an option that classes
+    add."""
 
     NEEDS: ClassVar[Mapping[str, str]] = {"resume": "output"}
+
+    jobs: int | None = option(
+        None,
+        "Number of processes.",
+        "-j",
+        "--jobs",
+        values=PROCESSES,
+        metavar="N",
+        shown="one per processor",
+    )
+    resume: bool = option(False, "Continue an interrupted run from its journal.")
+
+    def processes(self) -> int:
+        """The number of processes."""
+        from wavecast.emulate.launch import available_processors
+
+        return self.jobs or available_processors()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions(ResumedSearch, ScriptOutput, KernelOptions):
+    """Options of a search of configurations."""
 
     space: str = option(
         "own",
@@ -37,9 +60,7 @@ class TuneOptions(ScriptOutput, KernelOptions):
         "300", "Configurations or time (90s, 10m, 1h) per call and target.", metavar="N|TIME"
     )
     search: str = option(
-        "evolution",
-        "Strategy for a wide space: exhaustive, random or evolution.",
-        metavar="NAME",
+        "evolution", "Strategy for a wide space: exhaustive, random or evolution.", metavar="NAME"
     )
     seed: int = option(
         0,
@@ -47,15 +68,6 @@ class TuneOptions(ScriptOutput, KernelOptions):
         values=Integers(0, (1 << 63) - 1),
     )
     simulate: int = option(6, "Simulate the best N from executed samples.", metavar="N")
-    jobs: int | None = option(
-        None,
-        "Number of processes.",
-        "-j",
-        "--jobs",
-        values=PROCESSES,
-        metavar="N",
-        shown="one per processor",
-    )
     output: Path | None = option(
         None,
         "Write the table to this file, as JSON that programs load; with --table to this folder.",
@@ -63,12 +75,10 @@ class TuneOptions(ScriptOutput, KernelOptions):
         "--output",
         values=Files(),
     )
-    resume: bool = option(False, "Continue an interrupted run from its journal.")
     ray: str = option("", "Search on a Ray cluster: HOST:PORT, auto, or local.", metavar="ADDRESS")
 
     def search_settings(self) -> TuneSettings:
         """How the search runs. Raises UsageError for a budget."""
-        from wavecast.emulate.launch import available_processors
         from wavecast.tune.budget import SearchBudget
         from wavecast.tune.settings import TuneSettings
 
@@ -80,7 +90,7 @@ class TuneOptions(ScriptOutput, KernelOptions):
             search=self.search,
             budget=SearchBudget.parse(self.budget),
             simulate=self.simulate,
-            jobs=self.jobs or available_processors(),
+            jobs=self.processes(),
             seed=self.seed,
         )
 
@@ -126,10 +136,7 @@ class TuneReport(ShownResult):
 
 
 def tune(
-    script: str | Path | None = None,
-    *arguments: Any,
-    progress: Progress = silent,
-    **options: Any,
+    script: str | Path | None = None, *arguments: Any, progress: Progress = silent, **options: Any
 ) -> TuneReport | EngineTables:
     """Search configurations of the autotuned kernels of a script, without a GPU.
 
@@ -167,4 +174,4 @@ def tune(
     return report
 
 
-__all__ = ["MODES", "TopRows", "TuneOptions", "TuneReport", "tune"]
+__all__ = ["MODES", "ResumedSearch", "TopRows", "TuneOptions", "TuneReport", "tune"]
