@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -10,6 +11,7 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
+import wavecast
 from tests.cli.test_main import call
 from tests.cli.test_run_code import SAXPY
 from wavecast.report import traces
@@ -72,3 +74,19 @@ def test_bad_input(capsys, tmp_path: Path, options: tuple[str, ...], says: str) 
     code, _, err = run(capsys, *(option.format(tmp_path) for option in options))
     assert code == 2
     assert says in err
+
+
+@pytest.mark.torch
+def test_an_interrupted_script_has_its_traces(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("triton", reason="needs Triton")
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(sys, "argv", [*sys.argv])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    script, trace = tmp_path / "script.py", tmp_path / "trace.json"
+    script.write_text("raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        wavecast.run(script, trace=trace)
+    assert caught.value.__dict__["partial"].traces == []
+    assert json.loads(trace.read_text())["launches"] == []
