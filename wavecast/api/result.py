@@ -28,7 +28,7 @@ class ShownResult(ABC):
         """Print the result as its command does."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any] | list[Any]:
         """The result as JSON-ready values."""
 
     @abstractmethod
@@ -53,6 +53,11 @@ class ShownResult(ABC):
 
     def said(self) -> list[str]:
         """Lines that the command prints next to the result, on standard error."""
+        return []
+
+    def remarks(self) -> list[str]:
+        """Lines of the text that the other formats lack: the command prints them next to those, on
+        standard error."""
         return []
 
     def exit_code(self) -> int:

@@ -3,7 +3,6 @@ shows the result."""
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import tempfile
@@ -11,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -19,11 +18,15 @@ from click.core import ParameterSource
 from wavecast.cli import streams
 from wavecast.cli.types import click_type
 from wavecast.errors import NothingAnalysed, UsageError
-from wavecast.options import NoOptions, Options, Progress
+from wavecast.options import NoOptions, Options
 from wavecast.options.values import Flag, Several
 
 if TYPE_CHECKING:
     from wavecast.api.result import ShownResult
+
+_AFTER_DASHES: Final = "wavecast.after_dashes"
+_FORMAT_OF: Final = {".html": "html", ".json": "json", ".md": "markdown", ".sarif": "sarif"}
+"""Suffix of an output -> its format, where none is stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Show:
             parameters.append(click.Option(names, type=form, default="text", show_default=True))
         if self.output:
             file = click.Path(path_type=Path, dir_okay=False)
-            text = "Write to this file instead of standard output."
+            text = "Write to this file. Without --format its name says the format."
             parameters.append(click.Option(["-o", "--output"], type=file, help=text))
         if several:
             text = "Write HTML and open it in the browser."
@@ -61,9 +64,11 @@ class Show:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
     """What a command is made of. `function` gets the arguments in order, `progress`, and the stated
-    options by name; `modes` are further options, by the option that they go with. `first` may end
-    the command before anything else, with its exit code. An error of the function that has a
-    `partial` result is raised when that is shown."""
+    options by name; `modes` are further options, by the option that they go with, unless `choose`
+    names the class for arguments and options. `after` is the parameter of `function` for what
+    follows `--` (with `AfterDashes`). `first` may end the command before anything else, with its
+    exit code. An error of the function that has a `partial` result is raised when that is
+    shown."""
 
     name: str
     function: Callable[..., ShownResult]
@@ -72,6 +77,8 @@ class Verb:
     examples: Sequence[str]
     arguments: Sequence[click.Parameter] = ()
     modes: Mapping[str, type[Options]] = field(default_factory=dict)
+    choose: Callable[[Sequence[Any], Mapping[str, Any]], type[Options]] | None = None
+    after: str = ""
     show: Show = field(default_factory=Show)
     first: Callable[[Mapping[str, Any]], int | None] = lambda _: None
     progress: Callable[[], AbstractContextManager[Progress]] = streams.progress
@@ -83,7 +90,7 @@ class Verb:
             params=[*self.arguments, *self._parameters(), *self.show.parameters()],
             callback=self._run,
             help=self.text,
-            epilog="\n\n".join(("Examples:", *self.examples)),
+            epilog="\n\n".join(("Examples:", *self.examples)) if self.examples else None,
             context_settings={"help_option_names": ["-h", "--help"]},
         )
 
@@ -93,8 +100,6 @@ class Verb:
             for name in options.described():
                 if name not in parameters:
                     parameters[name] = click_option(options, name)
-        for name in self.options.REQUIRED:
-            parameters[name].help = f"{parameters[name].help}  [required]"
         return [*parameters.values()]
 
     def _run(self, **values: Any) -> int:
@@ -108,12 +113,12 @@ class Verb:
                 continue
             value = values.pop(argument.name or "")
             words += value if argument.nargs == -1 else [value]
-        form, opens = values.get("format", self.show.formats[0]), values.get("open")
+        form, opens = self._form(context), values.get("open")
         output = values["output"] if self.show.output else None
-        if opens and form != "html" and by_user(context, "format"):
-            raise UsageError(f"--open shows HTML, not {form}")
         view = _stated(context, self.show.view)
-        stated = self._options(context)
+        stated = self._options(context, words)
+        if self.after:
+            stated[self.after] = context.meta[_AFTER_DASHES]
         try:
             with self.progress() as update:
                 result = self.function(*words, progress=update, **stated)
@@ -129,17 +134,32 @@ class Verb:
             self._show(result, form, output, view)
         if why := result.why_nothing():
             raise NothingAnalysed(why)
+        for line in () if form == "text" else result.remarks():
+            click.echo(line, err=True)
         for line in result.said():
             click.echo(f"wavecast: {line}", err=True)
         return result.exit_code()
 
-    def _options(self, context: click.Context) -> dict[str, Any]:
+    def _form(self, context: click.Context) -> str:
+        """The format that is stated, or that of the output's name. Raises UsageError."""
+        if not self.show.formats:
+            return "text"
+        form, output = context.params["format"], context.params.get("output")
+        if context.params["open"] and form != "html" and by_user(context, "format"):
+            raise UsageError(f"--open shows HTML, not {form}")
+        if output is not None and context.get_parameter_source("format") is ParameterSource.DEFAULT:
+            named = _FORMAT_OF.get(output.suffix, form)
+            return named if named in self.show.formats else form
+        return form
+
+    def _options(self, context: click.Context, words: Sequence[Any]) -> dict[str, Any]:
         """The options that are stated. Of those that the settings or the environment state, the
         ones of the mode."""
         classes = (self.options, *self.modes.values())
         stated = _stated(context, *classes)
         mode = next((mode for mode in self.modes if stated.get(mode)), "")
-        names = {*self.modes.get(mode, self.options).described()}
+        of_mode = self.choose(words, stated) if self.choose else self.modes.get(mode, self.options)
+        names = {*of_mode.described()}
         for options in classes:
             names |= {n for n in options.described() if by_user(context, _parameter(options, n))}
         return {name: value for name, value in stated.items() if name in names}
@@ -148,8 +168,7 @@ class Verb:
         self, result: ShownResult, form: str, output: Path | None, view: Mapping[str, Any]
     ) -> None:
         if output is None:
-            closed = sys.stdout.closed  # by a script
-            self._write(result, form, io.StringIO() if closed else sys.stdout, view)
+            self._write(result, form, sys.stdout, view)
             return
         with streams.writing(output) as file:
             self._write(result, form, file, view)
@@ -161,15 +180,21 @@ class Verb:
             free = stream.isatty() or os.environ.get("COLUMNS")
             width = None if free else self.show.width
             console = streams.console(width, stream, highlight=self.show.highlight)
-            if self.show.stderr:
-                stderr = streams.console(stream=sys.stderr, highlight=False)
-                view = {**view, "stderr": stderr}
             result.render(console, **view)
             return
         streams.as_document(stream)
         text = getattr(result, form)()
         stream.write(text if text.endswith("\n") else f"{text}\n")
         stream.flush()
+
+
+class AfterDashes(click.Command):
+    """A command that keeps what follows `--` apart."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta[_AFTER_DASHES] = tuple(args[end + 1 :])
+        return super().parse_args(ctx, args[:end])
 
 
 def click_option(options: type[Options], name: str) -> click.Option:
@@ -227,4 +252,4 @@ def _open(result: ShownResult, path: Path | None) -> None:
         click.echo("no browser could be started: open the page in one", err=True)
 
 
-__all__ = ["Show", "Verb", "by_user", "click_option"]
+__all__ = ["AfterDashes", "Show", "Verb", "by_user", "click_option"]
