@@ -15,6 +15,7 @@ import torch
 
 from tests.bench.measure import fake_gpu
 from tests.bench.measure.fake_gpu import FakeGpu
+from wavecast.api.bench import bench
 from wavecast.bench.store.sqlite import open_store
 from wavecast.cli.main import run
 from wavecast.kernels import registry
@@ -65,17 +66,38 @@ def test_predicted(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store.close()
 
 
+@pytest.mark.operators
+def test_python_gives_the_document_of_the_command(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "pyproject.toml").write_text('[tool.wavecast.bench]\ncache = "warm"\n')
+    words = ("rms_norm", "-a", "rows=4", "--arch", "gfx942", "--no-store")
+    assert call(*words, "--format", "json") == 0  # the setting is for GPUs
+    printed = json.loads(capsys.readouterr().out)
+    report = bench("rms_norm", axes="rows=4", arch="gfx942", no_store=True)
+    assert printed == json.loads(report.json())
+    assert "operator rms_norm columns=4096" in str(report)
+    assert not (folder / ".wavecast").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rms_norm", "--arch", "gfx942", "--cache", "warm"], "--cache: nothing is measured"),
-        (["rms_norm", "--arch", "gfx942", "--seconds", "1", "--no-verify"], "--seconds, --no-ver"),
-        (["rms_norm", "--execute"], "--execute: say which GPU is emulated with --arch"),
-        (["rms_norm", "-k", "x", "--arch", "gfx942"], "--kernels: for scripts only"),
+        (
+            ["rms_norm", "--arch", "gfx942", "--cache", "warm"],
+            "--cache does not apply to predictions (--arch)",
+        ),
+        (
+            ["rms_norm", "--arch", "gfx942", "--no-verify"],
+            "--no-verify does not apply to predictions",
+        ),
+        (["rms_norm", "--execute"], "--execute does not apply to measurements on the local GPU"),
+        (["rms_norm", "-k", "x", "--arch", "gfx942"], "--kernels does not apply to predictions"),
         (["rms_norm", "--arch", "gfx942", "--", "-x"], "-x: only scripts take arguments after --"),
         (["a.py", "rms_norm", "--arch", "gfx942"], "a script must be the only subject"),
-        (["a.py", "-a", "n=1", "--arch", "gfx942"], "a script has no axes"),
-        (["a.py", "--arch", "gfx942", "--execute"], "is executed by `wavecast run`"),
+        (["a.py", "-a", "n=1", "--arch", "gfx942"], "--axis does not apply to scripts"),
+        (["a.py", "--arch", "gfx942", "--execute"], "--execute does not apply to scripts"),
+        (["a.py", "--cache", "warm"], "--cache does not apply to scripts"),
         (["rms_norm", "--arch", "gfx9"], "unknown"),
         (["rms_nrm", "--arch", "gfx942"], "rms_norm"),
         (["rms_norm", "-a", "row=4", "--arch", "gfx942"], "has no axis 'row'"),

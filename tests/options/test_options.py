@@ -9,6 +9,8 @@ from typing import ClassVar
 
 import pytest
 
+from wavecast.api.bench import MODES as BENCH_MODES
+from wavecast.api.bench import BenchOptions
 from wavecast.api.diff import AssemblyRows, DiffOptions
 from wavecast.api.explain import MODES as EXPLAIN_MODES
 from wavecast.api.explain import ExplainOptions
@@ -20,6 +22,7 @@ from wavecast.api.profile import ProfileOptions
 from wavecast.api.run import RunOptions
 from wavecast.api.tune import MODES as TUNE_MODES
 from wavecast.api.tune import TopRows, TuneOptions
+from wavecast.cli.bench import command as bench
 from wavecast.cli.diff import command as diff
 from wavecast.cli.explain import command as explain
 from wavecast.cli.export import command as export
@@ -170,6 +173,7 @@ def test_modes_have_options_of_their_own() -> None:
         (export, (ExportOptions,)),
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
+        (bench, (BenchOptions, *BENCH_MODES.values())),
     ],
 )
 def test_commands_have_the_options_and_no_others(command, classes) -> None:

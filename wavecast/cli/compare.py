@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from wavecast.cli.bench import store_option
+from wavecast.cli.old_store import store_option
 from wavecast.cli.types import NumberRange
 
 

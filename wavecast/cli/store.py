@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wavecast.cli.bench import store_option
 from wavecast.cli.groups import CommandGroup
+from wavecast.cli.old_store import store_option
 from wavecast.errors import NothingAnalysed, UsageError
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@ shows the result."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from click.core import ParameterSource
 from wavecast.cli import streams
 from wavecast.cli.types import click_type
 from wavecast.errors import NothingAnalysed, UsageError
-from wavecast.options import NoOptions, Options
+from wavecast.options import NoOptions, Options, Progress
 from wavecast.options.values import Flag, Several
 
 if TYPE_CHECKING:
@@ -132,17 +133,17 @@ class Verb:
             _open(result, stated.get("html") or output)
         if not opens or not self.show.output:
             self._show(result, form, output, view)
-        if why := result.why_nothing():
-            raise NothingAnalysed(why)
         for line in () if form == "text" else result.remarks():
             click.echo(line, err=True)
         for line in result.said():
             click.echo(f"wavecast: {line}", err=True)
+        if why := result.why_nothing():
+            raise NothingAnalysed(why)
         return result.exit_code()
 
     def _form(self, context: click.Context) -> str:
         """The format that is stated, or that of the output's name. Raises UsageError."""
-        if not self.show.formats:
+        if len(self.show.formats) < 2:
             return "text"
         form, output = context.params["format"], context.params.get("output")
         if context.params["open"] and form != "html" and by_user(context, "format"):
@@ -168,7 +169,8 @@ class Verb:
         self, result: ShownResult, form: str, output: Path | None, view: Mapping[str, Any]
     ) -> None:
         if output is None:
-            self._write(result, form, sys.stdout, view)
+            closed = sys.stdout.closed  # by a script
+            self._write(result, form, io.StringIO() if closed else sys.stdout, view)
             return
         with streams.writing(output) as file:
             self._write(result, form, file, view)
@@ -180,6 +182,9 @@ class Verb:
             free = stream.isatty() or os.environ.get("COLUMNS")
             width = None if free else self.show.width
             console = streams.console(width, stream, highlight=self.show.highlight)
+            if self.show.stderr:
+                stderr = streams.console(stream=sys.stderr, highlight=False)
+                view = {**view, "stderr": stderr}
             result.render(console, **view)
             return
         streams.as_document(stream)
