@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wavecast.api.estimate import estimate
     from wavecast.api.explain import explain
     from wavecast.api.export import export
+    from wavecast.api.gate import gate
     from wavecast.api.model import model, serve
     from wavecast.api.profile import profile
     from wavecast.api.run import run
@@ -48,6 +49,7 @@ _LAZY = {
     "capture": "wavecast.integrations.triton",
     "device": "wavecast.integrations.triton",
     "diff": "wavecast.api.diff",
+    "gate": "wavecast.api.gate",
     "load": "wavecast.integrations.module",
     "model": "wavecast.api.model",
     "profile": "wavecast.api.profile",
@@ -63,6 +65,7 @@ __all__ = [
     "estimate",
     "explain",
     "export",
+    "gate",
     "load",
     "model",
     "ops",

@@ -209,6 +209,15 @@ def check_writable(path: str | Path) -> None:
         raise InputError(f"cannot write {path}: permission denied")
 
 
+def append_text(path: str | Path, text: str) -> None:
+    """Append UTF-8 to a file. Raises InputError where it cannot be written."""
+    try:
+        with open(path, "a", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+
+
 class AppendedLines:
     """Appends values to a file as lines of JSON. A line is on disk when `append` returns, and stays
     whoever is killed; an unfinished last line is cut off when the file is opened."""
@@ -283,6 +292,7 @@ __all__ = [
     "TEMPORARY",
     "WAIT_SECONDS",
     "AppendedLines",
+    "append_text",
     "atomic",
     "check_regular",
     "check_writable",

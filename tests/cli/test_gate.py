@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs PyTorch")
 
+import wavecast
 from tests.bench.gate.project import Project, project
 from wavecast.bench.store.sqlite import open_store
 
@@ -61,6 +62,7 @@ def test_what_is_kept_and_told(fast: Project) -> None:
     assert fast.gate("--run", "main", "--store", "kept.sqlite") == 0
     assert fast.gate("--run", "main", "--store", "none.sqlite") == 2
     assert fast.gate("--run", "main") == 2
+    assert "--run belongs to --store" in fast.err
 
 
 def test_a_table_of_what_broke(slower: Project) -> None:
@@ -69,6 +71,16 @@ def test_a_table_of_what_broke(slower: Project) -> None:
     assert line.startswith("callable planted:softmax rows=2  mi300x")
     assert "WORSE" in line
     assert "::error" not in slower.out
+
+
+def test_python_gives_the_document_of_the_command(slower: Project) -> None:
+    assert slower.gate("--format", "json") == 1
+    report = wavecast.gate(jobs=1)
+    assert json.loads(slower.out) == report.to_dict()
+    assert report.exit_code() == 1
+    assert " predicted_seconds " in str(report)
+    assert slower.gate("-o", "gate.md") == 1
+    assert (slower.root / "gate.md").read_text() == report.markdown()
 
 
 def test_reports(slower: Project) -> None:

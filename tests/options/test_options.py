@@ -15,6 +15,7 @@ from wavecast.api.diff import AssemblyRows, DiffOptions
 from wavecast.api.explain import MODES as EXPLAIN_MODES
 from wavecast.api.explain import ExplainOptions
 from wavecast.api.export import ExportOptions
+from wavecast.api.gate import GateOptions
 from wavecast.api.machines import Detail
 from wavecast.api.model import MODES as MODEL_MODES
 from wavecast.api.model import ServingOptions
@@ -27,6 +28,7 @@ from wavecast.cli.diff import command as diff
 from wavecast.cli.explain import command as explain
 from wavecast.cli.export import command as export
 from wavecast.cli.lab import VERBS as LAB
+from wavecast.cli.gate import command as gate
 from wavecast.cli.model import command as model
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
@@ -173,6 +175,7 @@ def test_modes_have_options_of_their_own() -> None:
         (export, (ExportOptions,)),
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
+        (gate, (GateOptions,)),
         (bench, (BenchOptions, *BENCH_MODES.values())),
     ],
 )

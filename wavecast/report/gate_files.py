@@ -35,8 +35,7 @@ def document(verdict: GateVerdict) -> dict[str, Any]:
                 JudgedFigureJson.of(
                     one, location=KernelLocationJson.of(one.location), breaks=verdict.breaks(one)
                 )
-                for one in verdict.judged
-                if one.status is not Status.SAME
+                for one in verdict.changed
             ],
             same=len(verdict.of(Status.SAME)),
         )

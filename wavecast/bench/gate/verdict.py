@@ -71,6 +71,11 @@ class GateVerdict:
         """What makes the gate red, then what it warns of."""
         return (*self.broken, *self.of(Status.WARN))
 
+    @property
+    def changed(self) -> tuple[Judged, ...]:
+        """What is not the same as in the baseline."""
+        return tuple(one for one in self.judged if one.status is not Status.SAME)
+
     def in_repository(self, folder: str) -> GateVerdict:
         """The same with files named from the repository, where the project is in its `folder`."""
         if not folder:
