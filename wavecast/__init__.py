@@ -30,11 +30,13 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast import ops, testing
+    from wavecast.api.compare import compare
     from wavecast.api.diff import diff
     from wavecast.api.estimate import estimate
     from wavecast.api.explain import explain
     from wavecast.api.export import export
     from wavecast.api.gate import gate
+    from wavecast.api.history import history
     from wavecast.api.model import model, serve
     from wavecast.api.profile import profile
     from wavecast.api.run import run
@@ -47,9 +49,11 @@ _LAZY = {
     "explain": "wavecast.api.explain",
     "export": "wavecast.api.export",
     "capture": "wavecast.integrations.triton",
+    "compare": "wavecast.api.compare",
     "device": "wavecast.integrations.triton",
     "diff": "wavecast.api.diff",
     "gate": "wavecast.api.gate",
+    "history": "wavecast.api.history",
     "load": "wavecast.integrations.module",
     "model": "wavecast.api.model",
     "profile": "wavecast.api.profile",
@@ -60,12 +64,14 @@ _LAZY = {
 __all__ = [
     "__version__",
     "capture",
+    "compare",
     "device",
     "diff",
     "estimate",
     "explain",
     "export",
     "gate",
+    "history",
     "load",
     "model",
     "ops",

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 pytest.importorskip("scipy", reason="needs SciPy")
 
+import wavecast
 from tests.bench.compare.test_compare import record
 from tests.documents.support import validated
 from wavecast.bench.records import BenchRun
@@ -41,13 +42,13 @@ def test_what_became_worse(store: Path) -> None:
     assert "SLOWER" in found.output
     assert "WORSE" in found.output
     assert "other-code" in found.output
-    assert found.exit_code == 1
-    assert run(store, "main", "slow").exit_code == 0
+    assert found.return_value == 1
+    assert run(store, "main", "slow").return_value == 0
 
 
 def test_nothing_changed(store: Path) -> None:
     found = run(store, "main", "same", "--fail")
-    assert found.exit_code == 0
+    assert found.return_value == 0
     assert found.output.splitlines()[-1] == "2 SAME"
     assert "matmul" in run(store, "main", "same", "--all").output
     markdown = run(store, "main", "same", "--format", "markdown").output
@@ -67,6 +68,15 @@ def test_json(store: Path) -> None:
     document = validated(json.loads(found.output), "wavecast.compare/1")
     (one,) = document["compared"]
     assert (one["kpi"], one["verdict"], one["before"], one["after"]) == ("spills", "WORSE", 0, 8)
+
+
+def test_python_gives_the_document_of_the_command(store: Path) -> None:
+    printed = json.loads(run(store, "main", "slow", "--format", "json").output)
+    report = wavecast.compare("main", "slow", store=store, fail=True)
+    assert printed == report.to_dict()
+    assert report.exit_code() == 1
+    assert str(report) == run(store, "main", "slow").output
+    assert "matmul" in str(wavecast.compare("main", "same", store=store, everything=True))
 
 
 def test_markdown(store: Path) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+import wavecast
 from tests.bench.history.sample import fill, nightly
 from tests.documents.support import validated
 from wavecast.bench.store.sqlite import open_store
 from wavecast.cli.main import run
+from wavecast.errors import UsageError
 
 
 @pytest.fixture
@@ -54,6 +56,17 @@ def test_json(capsys: pytest.CaptureFixture[str], store: Path) -> None:
     (times,) = [one for one in document["series"] if one["kpi"] == "measured_seconds"]
     assert [change["run"] for change in times["changes"]] == ["run08", "run16"]
     assert len(times["points"]) == 20
+
+
+def test_python_gives_the_document_of_the_command(
+    capsys: pytest.CaptureFixture[str], store: Path
+) -> None:
+    _, out, _ = invoke(capsys, "history", "softmax", "--kpi", "spills", "--format", "json")
+    assert json.loads(out) == wavecast.history("softmax", kpis="spills").to_dict()
+    _, out, _ = invoke(capsys, "history", "--all")
+    assert out == str(wavecast.history(everything=True))
+    with pytest.raises(UsageError, match="--minimum: -1 is not a number, 0 or more"):
+        wavecast.history(minimum=-1)
 
 
 def test_files(capsys: pytest.CaptureFixture[str], store: Path, tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from wavecast.api.bench import MODES as BENCH_MODES
 from wavecast.api.bench import BenchOptions
+from wavecast.api.compare import CompareOptions
 from wavecast.api.diff import AssemblyRows, DiffOptions
 from wavecast.api.explain import MODES as EXPLAIN_MODES
 from wavecast.api.explain import ExplainOptions
 from wavecast.api.export import ExportOptions
 from wavecast.api.gate import GateOptions
+from wavecast.api.history import HistoryOptions
 from wavecast.api.machines import Detail
 from wavecast.api.model import MODES as MODEL_MODES
 from wavecast.api.model import ServingOptions
@@ -24,11 +26,13 @@ from wavecast.api.run import RunOptions
 from wavecast.api.tune import MODES as TUNE_MODES
 from wavecast.api.tune import TopRows, TuneOptions
 from wavecast.cli.bench import command as bench
+from wavecast.cli.compare import command as compare
 from wavecast.cli.diff import command as diff
 from wavecast.cli.explain import command as explain
 from wavecast.cli.export import command as export
 from wavecast.cli.lab import VERBS as LAB
 from wavecast.cli.gate import command as gate
+from wavecast.cli.history import command as history
 from wavecast.cli.model import command as model
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
@@ -176,6 +180,8 @@ def test_modes_have_options_of_their_own() -> None:
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
         (gate, (GateOptions,)),
+        (compare, (CompareOptions,)),
+        (history, (HistoryOptions,)),
         (bench, (BenchOptions, *BENCH_MODES.values())),
     ],
 )

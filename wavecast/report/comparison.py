@@ -70,10 +70,11 @@ def render(
 
 def headings(sides: Sides) -> list[str]:
     """`before: main · 2 runs 0f3c, 77ab · commit 1a2b3c4 · 2026-01-01 to 2026-01-02`, and after."""
-    return [f"{name}: {_side(runs)}" for name, runs in zip(("before", "after"), sides, strict=True)]
+    return [f"{name}: {side(runs)}" for name, runs in zip(("before", "after"), sides, strict=True)]
 
 
-def _side(runs: Sequence[BenchRun]) -> str:
+def side(runs: Sequence[BenchRun]) -> str:
+    """Labels, ids, commits and days of runs."""
     labels = dict.fromkeys(run.label for run in runs if run.label)
     commits = dict.fromkeys(f"{run.commit[:9]}{'+' * run.dirty}" for run in runs if run.commit)
     days = sorted({run.started[:10] for run in runs})

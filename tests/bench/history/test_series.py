@@ -10,11 +10,11 @@ import pytest
 
 from tests.bench.history.sample import SLOW, checkout, nightly
 from wavecast.bench.history.order import commits_between, ordered
-from wavecast.bench.history.series import History, Wanted, history
+from wavecast.bench.history.series import History, SeriesFilter, history
 from wavecast.bench.records import BenchRecord, BenchRun, Conditions, Figure
 from wavecast.errors import UsageError
 
-ALL = Wanted()
+ALL = SeriesFilter()
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def commits(folder: Path) -> list[str]:
 
 
 def told(
-    runs: Sequence[tuple[BenchRun, Sequence[BenchRecord]]], folder: Path, wanted: Wanted = ALL
+    runs: Sequence[tuple[BenchRun, Sequence[BenchRecord]]], folder: Path, wanted: SeriesFilter = ALL
 ) -> History:
     return history(
         {run.id: records for run, records in runs}, [run for run, _ in runs], wanted, folder
@@ -106,10 +106,10 @@ def test_what_is_measured_otherwise_is_another_series(folder: Path, commits: lis
     ((run, (record, _)),) = nightly(commits[:1])
     warm = replace(record, conditions=Conditions("warm", "graph", "random"))
     elsewhere = replace(record, environment=replace(record.environment, device="", board="GPU X"))
-    found = told([(run, [record, warm, elsewhere])], folder, Wanted(kpis=("spills",)))
+    found = told([(run, [record, warm, elsewhere])], folder, SeriesFilter(kpis=("spills",)))
     shown = [(one.device, one.conditions.cache) for one in found.series]
     assert sorted(shown) == [("GPU X", "cold"), ("mi300x", "cold"), ("mi300x", "warm")]
-    only = told([(run, [record, elsewhere])], folder, Wanted("copy", ("spills",), ("GPU X",)))
+    only = told([(run, [record, elsewhere])], folder, SeriesFilter("copy", ("spills",), ("GPU X",)))
     assert [one.device for one in only.series] == ["GPU X"]
 
 
@@ -125,4 +125,4 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
         "unknown figures are left out",
     ]
     with pytest.raises(UsageError, match="not a regular expression"):
-        told([(run, [record])], tmp_path, Wanted("("))
+        told([(run, [record])], tmp_path, SeriesFilter("("))

@@ -80,7 +80,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SeriesFilter:
     """Which series: a regular expression that is searched in the subjects' keys, figures, devices
     ((): all), the least relative change."""
 
@@ -109,21 +109,21 @@ class _Seen:
 def history(
     records: Mapping[str, Sequence[BenchRecord]],
     runs: Sequence[BenchRun],
-    wanted: Wanted,
+    chosen: SeriesFilter,
     folder: Path,
 ) -> History:
     """Series over `runs`, in the order of their commits in the checkout around `folder`.
 
     Raises UsageError for a regular expression that is none.
     """
-    pattern = regex(wanted.subject, "subject")
+    pattern = regex(chosen.subject, "subject")
     order, strangers = ordered(runs, folder)
     found: dict[_Key, dict[str, _Seen]] = {}
     refused = 0
     strange: set[str] = set()
     for run in order:
         for record in records[run.id]:
-            if not pattern.search(record.subject.key) or not _is_on(record, wanted.devices):
+            if not pattern.search(record.subject.key) or not _is_on(record, chosen.devices):
                 continue
             if record.refused:
                 refused += 1
@@ -131,13 +131,13 @@ def history(
             for name, figure in record.figures.items():
                 if name not in KPIS:
                     strange.add(name)
-                elif not wanted.kpis or name in wanted.kpis:
+                elif not chosen.kpis or name in chosen.kpis:
                     seen = found.setdefault(_key(record, name), {})
                     seen.setdefault(run.id, _Seen(record)).figures.append(figure)
     by_id = {run.id: run for run in order}
     names = list(KPIS)
     keys = sorted(found, key=lambda key: (key[:3], str(key.conditions), names.index(key.kpi)))
-    series = tuple(_series(key, found[key], by_id, wanted, folder) for key in keys)
+    series = tuple(_series(key, found[key], by_id, chosen, folder) for key in keys)
     return History(series, tuple(by_id), _notes(refused, strangers, strange, order))
 
 
@@ -158,12 +158,16 @@ def _key(record: BenchRecord, kpi: str) -> _Key:
 
 
 def _series(
-    key: _Key, seen: Mapping[str, _Seen], runs: Mapping[str, BenchRun], wanted: Wanted, folder: Path
+    key: _Key,
+    seen: Mapping[str, _Seen],
+    runs: Mapping[str, BenchRun],
+    chosen: SeriesFilter,
+    folder: Path,
 ) -> Series:
     points = tuple(_point(runs[run], one) for run, one in seen.items())
     kpi = KPIS[key.kpi]
     first = next(iter(seen.values())).record
-    found = _changes(points, kpi, wanted.minimum, folder)
+    found = _changes(points, kpi, chosen.minimum, folder)
     return Series(first.subject, key.device, key.conditions, kpi, points, found)
 
 
@@ -245,4 +249,4 @@ def _notes(
     return tuple(found)
 
 
-__all__ = ["History", "LevelChange", "Point", "Series", "Wanted", "device_of", "history"]
+__all__ = ["History", "LevelChange", "Point", "Series", "SeriesFilter", "device_of", "history"]
