@@ -8,32 +8,51 @@ The options are those of `wavecast validate`, which reads the files of its own i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from calibration.datasets import importers
+from wavecast.api.validate import ScoreOptions, ValidationReport, score
 from wavecast.cli.main import run
-from wavecast.cli.validate import command as verb
-from wavecast.cli.validate import score
+from wavecast.cli.validate import FILES, SHOW
+from wavecast.cli.verb import Verb
+from wavecast.options import Progress, option, silent
+from wavecast.options.values import Files
 
-_MEASURING = ("measure", "results")
-"""Options of `wavecast validate` that do not score files."""
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedOptions(ScoreOptions):
+    """Options of published measurements that are scored."""
+
+    sources: Path | None = option(
+        None, "A checkout of the programs of the HIP suite.", values=Files(folder=True)
+    )
 
 
-@click.command(
-    "calibration.validate",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    params=[option for option in verb.params if option.name not in _MEASURING],
-)
-@click.option("--sources", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              help="A checkout of the programs of the HIP suite.")  # fmt: skip
-@click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
-def command(sources: Path | None, **given: Any) -> int:
-    """Predict what FILES measured, and score the predictions."""
-    return score(**given, importers=importers(sources))
+def validate(*files: Path, progress: Progress = silent, **options: Any) -> ValidationReport:
+    """Predict what files measured, and score the predictions. Raises as `wavecast.validate`."""
+    stated = PublishedOptions.of(options)
+    return score(files, stated, progress, importers(stated.sources))
 
+
+command = Verb(
+    name="calibration.validate",
+    function=validate,
+    options=PublishedOptions,
+    show=SHOW,
+    lines=True,
+    arguments=(
+        FILES,
+        click.Option(
+            ["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."
+        ),
+    ),
+    text="Predict what FILES measured, and score the predictions.",
+    examples=(),
+).command()
 
 if __name__ == "__main__":
     run(command=command)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from wavecast.api.model import model, serve
     from wavecast.api.profile import profile
     from wavecast.api.run import run
+    from wavecast.api.validate import validate
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
 
@@ -59,6 +60,7 @@ _LAZY = {
     "profile": "wavecast.api.profile",
     "run": "wavecast.api.run",
     "serve": "wavecast.api.model",
+    "validate": "wavecast.api.validate",
 }
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "run",
     "serve",
     "testing",
+    "validate",
 ]
 
 

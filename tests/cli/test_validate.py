@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import wavecast
 from wavecast.cli.main import run
 
 pytest.importorskip("pandas")
@@ -54,6 +55,15 @@ def test_json_and_html_go_to_files(
     page = tmp_path / "page.html"
     assert invoke(capsys, rows, "-f", "html", "-o", page)[:2] == (0, "")
     assert page.read_text().startswith("<!doctype html>")
+
+
+def test_python_gives_the_document_of_the_command(
+    capsys: pytest.CaptureFixture[str], rows: Path
+) -> None:
+    out = invoke(capsys, rows, "-f", "json", "--cases", "--limit", 2)[1]
+    report = wavecast.validate(rows, cases=True, limit="2")
+    assert out == report.json()
+    assert "Worst cases" in str(report)
 
 
 def test_cells_that_are_no_times_are_counted(
@@ -104,7 +114,9 @@ def test_documents_are_written(
     [
         ([], 2, "no files of measurements given"),
         (["gone.csv"], 2, "no such file"),
-        (["--limit", "0", "x.csv"], 2, "0 is not in the range"),
+        (["--limit", "0", "x.csv"], 2, "'0' is not an integer, 1 or more"),
+        (["--measure", "--cases"], 2, "--cases does not apply to --measure"),
+        (["--results", "folder", "x.csv"], 2, "--results belongs to --measure"),
     ],
 )
 def test_what_is_wrong_is_one_line(

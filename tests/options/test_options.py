@@ -25,6 +25,8 @@ from wavecast.api.profile import ProfileOptions
 from wavecast.api.run import RunOptions
 from wavecast.api.tune import MODES as TUNE_MODES
 from wavecast.api.tune import TopRows, TuneOptions
+from wavecast.api.validate import MODES as VALIDATE_MODES
+from wavecast.api.validate import ScoreOptions
 from wavecast.cli.bench import command as bench
 from wavecast.cli.compare import command as compare
 from wavecast.cli.diff import command as diff
@@ -37,6 +39,7 @@ from wavecast.cli.model import command as model
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
 from wavecast.cli.tune import command as tune
+from wavecast.cli.validate import command as validate
 from wavecast.errors import UnknownName, UsageError
 from wavecast.options import Options, option
 from wavecast.options.values import (
@@ -180,6 +183,7 @@ def test_modes_have_options_of_their_own() -> None:
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
         (gate, (GateOptions,)),
+        (validate, (ScoreOptions, *VALIDATE_MODES.values(), Detail)),
         (compare, (CompareOptions,)),
         (history, (HistoryOptions,)),
         (bench, (BenchOptions, *BENCH_MODES.values())),
