@@ -11,9 +11,10 @@ import pytest
 import wavecast
 from tests.bench.history.sample import fill, nightly
 from tests.documents.support import validated
+from wavecast.api.store import check, export, import_files, stored_runs
 from wavecast.bench.store.sqlite import open_store
 from wavecast.cli.main import run
-from wavecast.errors import UsageError
+from wavecast.errors import UnknownName, UsageError
 
 
 @pytest.fixture
@@ -87,14 +88,15 @@ def test_what_is_wrong(capsys: pytest.CaptureFixture[str], store: Path, tmp_path
 
 
 def test_export_and_import(capsys: pytest.CaptureFixture[str], store: Path, tmp_path: Path) -> None:
-    code, _, err = invoke(capsys, "store", "export", "a.jsonl", "--runs", "run03,last")
-    assert (code, "12 rows of 2 runs in a.jsonl" in err) == (0, True)
+    code, out, _ = invoke(capsys, "store", "export", "a.jsonl", "--runs", "run03,last")
+    assert (code, out) == (0, "12 rows of 2 runs in a.jsonl\n")
     code, out, _ = invoke(capsys, "store", "import", "a.jsonl", "--store", "other.sqlite")
     assert (code, out.count("2 records")) == (0, 2)
     code, out, _ = invoke(capsys, "store", "import", "a.jsonl")
     assert (code, out.count("0 records, 2 were there")) == (0, 2)
     code, out, _ = invoke(capsys, "store", "list", "--store", "other.sqlite", "--format", "json")
     assert [one["id"] for one in json.loads(out)] == ["run03", "run19"]
+    assert json.loads(out) == stored_runs(store="other.sqlite").to_dict()
     _, out, _ = invoke(capsys, "store", "list")
     assert "interrupted" in out
     assert "nightly" in out
@@ -103,6 +105,10 @@ def test_export_and_import(capsys: pytest.CaptureFixture[str], store: Path, tmp_
     assert invoke(capsys, "store", "import")[0] == 2
     assert invoke(capsys, "store", "export", "missing/a.csv")[0] == 2
     assert "rocprofv3" in invoke(capsys, "store", "import", "--formats")[1]
+    with pytest.raises(UnknownName, match="rocprof"):
+        import_files("a.jsonl", format="rocprof")
+    assert import_files("a.jsonl", store="third.sqlite").to_dict()[0]["format"] == "wavecast"
+    assert str(export("b.csv", runs="last")) == "6 rows of 1 run in b.csv\n"
 
 
 def test_check_and_salvage(capsys: pytest.CaptureFixture[str], store: Path) -> None:
@@ -115,6 +121,7 @@ def test_check_and_salvage(capsys: pytest.CaptureFixture[str], store: Path) -> N
     code, out, _ = invoke(capsys, "store", "check")
     assert (code, "damaged: record 41 of run run01" in out) == (1, True)
     assert invoke(capsys, "store", "export", "a.csv")[0] == 2
-    code, _, err = invoke(capsys, "store", "export", "a.csv", "--salvage")
+    assert check().exit_code() == 1
+    code, out, err = invoke(capsys, "store", "export", "a.csv", "--salvage")
     assert (code, "left out: record 41" in err) == (1, True)
-    assert "120 rows of 20 runs" in err
+    assert "120 rows of 20 runs" in out

@@ -19,12 +19,14 @@ from wavecast.api.export import ExportOptions
 from wavecast.api.gate import GateOptions
 from wavecast.api.history import HistoryOptions
 from wavecast.api.machines import Detail
+from wavecast.api.measured import StoreOptions
 from wavecast.api.model import MODES as MODEL_MODES
 from wavecast.api.model import ServingOptions
 from wavecast.api.profile import ProfileOptions
 from wavecast.api.run import RunOptions
 from wavecast.api.tune import MODES as TUNE_MODES
 from wavecast.api.tune import TopRows, TuneOptions
+from wavecast.api.store import ExportOptions, ImportOptions
 from wavecast.api.validate import MODES as VALIDATE_MODES
 from wavecast.api.validate import ScoreOptions
 from wavecast.cli.bench import command as bench
@@ -39,6 +41,7 @@ from wavecast.cli.model import command as model
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
 from wavecast.cli.tune import command as tune
+from wavecast.cli.store import command as store
 from wavecast.cli.validate import command as validate
 from wavecast.errors import UnknownName, UsageError
 from wavecast.options import Options, option
@@ -183,6 +186,10 @@ def test_modes_have_options_of_their_own() -> None:
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
         (gate, (GateOptions,)),
+        (store.commands["list"], (StoreOptions,)),
+        (store.commands["export"], (ExportOptions,)),
+        (store.commands["import"], (ImportOptions,)),
+        (store.commands["check"], (StoreOptions,)),
         (validate, (ScoreOptions, *VALIDATE_MODES.values(), Detail)),
         (compare, (CompareOptions,)),
         (history, (HistoryOptions,)),
@@ -191,7 +198,7 @@ def test_modes_have_options_of_their_own() -> None:
 )
 def test_commands_have_the_options_and_no_others(command, classes) -> None:
     flags = {options.flag(name) for options in classes for name in options.described()}
-    shown = {"--format", "--open", "--output", "--list"}
+    shown = {"--format", "--open", "--output", "--list", "--formats"}
     params = [param for param in command.params if param.param_type_name == "option"]
     assert {param.opts[-1] for param in params} - shown == flags - shown
     assert all(param.help for param in params if param.opts[-1] != "--format")
