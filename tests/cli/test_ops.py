@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
 from tests.warm_python import run_python  # noqa: E402
-from wavecast.cli import ops  # noqa: E402
+from wavecast.api.ops import followed, operators  # noqa: E402
 from wavecast.cli.main import run  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 from wavecast.kernels import catalogue, registry  # noqa: E402
@@ -26,12 +26,15 @@ pytestmark = pytest.mark.torch
     ("arguments", "says"),
     [
         (["nothing"], "unknown operator 'nothing'"),
-        (["silu", "--arch", ","], "no GPU is given"),
+        (["silu", "--arch", ","], "no name in ','"),
         (["silu", "--arch", "mi300x,mi30x"], "nearest known"),
-        (["silu", "-k", "["], "-k '[' is not a regular expression"),
-        (["silu", "--tune"], "--tune needs --arch"),
-        (["silu", "--tables", "folder"], "--tables needs --tune"),
-        (["silu", "--pages", "folder"], "--pages needs --survey or --arch"),
+        (["silu", "-k", "["], "'[' is not a regular expression"),
+        (["silu", "--tune"], "--tune belongs to --arch"),
+        (["silu", "--tables", "folder"], "--tables belongs to --arch"),
+        (["silu", "--pages", "folder"], "--pages belongs to --survey"),
+        (["silu", "--arch", "mi300x", "--tables", "folder"], "--tables belongs to --tune"),
+        (["silu", "--arch", "mi300x", "--tune", "--pages", "x"], "exclude each other"),
+        (["--survey", "other.json", "--small"], "--small does not apply to --survey"),
         (["--survey", "text.json"], "text.json is not JSON"),
         (["--survey", "other.json"], "no survey of operators"),
     ],
@@ -84,10 +87,38 @@ def test_the_list_imports_neither_pytorch_nor_an_operator() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_status_line_counts_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_status_line_counts_calls() -> None:
     told: list[str] = []
-    monkeypatch.setattr(ops.streams, "progress", lambda: contextlib.nullcontext(told.append))
     calls = [Surveyed(name, {}, device) for name in ("a", "b") for device in ("x", "y")]
-    assert list(ops._followed(iter(calls), 4)) == calls
+    assert list(followed(iter(calls), 4, told.append)) == calls
     assert told[0] == "compiling 4 calls"
     assert told[-1] == "4 of 4 calls: b on y"
+
+
+def test_python_gives_the_document_of_the_command(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    survey = tmp_path / "survey.json"
+    call = ["silu", "--arch", "mi300x", "--shapes", "1"]
+    assert run_ops(*call, "-o", str(survey), "--pages", str(tmp_path / "pages")) == 0
+    report = operators("silu", arch="mi300x", shapes=1)
+    assert json.loads(survey.read_text()) == report.to_dict()
+    assert (tmp_path / "pages/silu.md").is_file()
+    assert operators("silu", survey=survey).to_dict() == report.to_dict()
+    assert run_ops("silu", "-f", "json") == 0
+    assert json.loads(capsys.readouterr().out) == operators("silu").to_dict()
+
+
+def test_tuned_configurations_are_written_and_shown(tmp_path: Path) -> None:
+    report = operators("silu", arch="mi300x", shapes=1, tune=True, candidates=1, tables=tmp_path)
+    (call,) = report.to_dict()
+    assert call["operator"] == "silu"
+    for entry in call["entries"]:
+        assert entry["kernel"] in (tmp_path / "mi300x.json").read_text()
+        assert entry["kernel"] in str(report)
+
+
+def run_ops(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        run(["ops", *arguments])
+    return int(ended.value.code or 0)

@@ -22,6 +22,8 @@ from wavecast.api.machines import Detail
 from wavecast.api.measured import StoreOptions
 from wavecast.api.model import MODES as MODEL_MODES
 from wavecast.api.model import ServingOptions
+from wavecast.api.ops import MODES as OPS_MODES
+from wavecast.api.ops import OperatorOptions
 from wavecast.api.profile import ProfileOptions
 from wavecast.api.run import RunOptions
 from wavecast.api.tune import MODES as TUNE_MODES
@@ -38,6 +40,7 @@ from wavecast.cli.lab import VERBS as LAB
 from wavecast.cli.gate import command as gate
 from wavecast.cli.history import command as history
 from wavecast.cli.model import command as model
+from wavecast.cli.ops import command as ops
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
 from wavecast.cli.tune import command as tune
@@ -186,6 +189,7 @@ def test_modes_have_options_of_their_own() -> None:
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
         (gate, (GateOptions,)),
+        (ops, (OperatorOptions, *OPS_MODES.values())),
         (store.commands["list"], (StoreOptions,)),
         (store.commands["export"], (ExportOptions,)),
         (store.commands["import"], (ImportOptions,)),
