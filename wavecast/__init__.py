@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wavecast.api.profile import profile
     from wavecast.api.run import run
     from wavecast.api.validate import validate
+    from wavecast.api.vllm_report import vllm_report
     from wavecast.integrations.module import load
     from wavecast.integrations.triton import capture, device
 
@@ -61,6 +62,7 @@ _LAZY = {
     "run": "wavecast.api.run",
     "serve": "wavecast.api.model",
     "validate": "wavecast.api.validate",
+    "vllm_report": "wavecast.api.vllm_report",
 }
 
 __all__ = [
@@ -82,6 +84,7 @@ __all__ = [
     "serve",
     "testing",
     "validate",
+    "vllm_report",
 ]
 
 

@@ -31,6 +31,7 @@ from wavecast.api.tune import TopRows, TuneOptions
 from wavecast.api.store import ExportOptions, ImportOptions
 from wavecast.api.validate import MODES as VALIDATE_MODES
 from wavecast.api.validate import ScoreOptions
+from wavecast.api.vllm_report import VllmOptions
 from wavecast.cli.bench import command as bench
 from wavecast.cli.compare import command as compare
 from wavecast.cli.diff import command as diff
@@ -46,6 +47,7 @@ from wavecast.cli.run import command as run
 from wavecast.cli.tune import command as tune
 from wavecast.cli.store import command as store
 from wavecast.cli.validate import command as validate
+from wavecast.cli.vllm_report import command as vllm_report
 from wavecast.errors import UnknownName, UsageError
 from wavecast.options import Options, option
 from wavecast.options.values import (
@@ -189,6 +191,7 @@ def test_modes_have_options_of_their_own() -> None:
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
         (gate, (GateOptions,)),
+        (vllm_report, (VllmOptions,)),
         (ops, (OperatorOptions, *OPS_MODES.values())),
         (store.commands["list"], (StoreOptions,)),
         (store.commands["export"], (ExportOptions,)),

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
+import wavecast
 from tests.documents.support import validated
 from tests.integrations.served import served_calls
 from wavecast.cli.main import run
@@ -191,6 +192,13 @@ def test_formats_of_the_report(
         assert ended.value.code == 0
         shown[form] = capsys.readouterr().out
     document = validated(json.loads(shown["json"]), "wavecast.engine/1")
+    report = wavecast.vllm_report(config, prompt=64, concurrency=4)
+    assert document == report.to_dict()
+    assert shown == {
+        "text": str(report),
+        "json": report.json() + "\n",
+        "markdown": report.markdown(),
+    }
     assert [step["phase"] for step in document["steps"]] == ["prefill", "decode"]
     kernels = document["steps"][1]["kernels"]
     assert [one["why_not"] for one in kernels if one["name"].startswith("rope")]

@@ -25,7 +25,7 @@ _TITLES: Final = (
 
 def render(found: EngineReport, console: Console) -> None:
     """Print a table per step, what the defaults remain for, and notes."""
-    console.print(Text(_title(found), style="bold"))
+    console.print(Text(title(found), style="bold"))
     for step in found.steps:
         console.print()
         console.print(Text(_step(step)))
@@ -44,7 +44,7 @@ def render(found: EngineReport, console: Console) -> None:
 
 def markdown(found: EngineReport) -> str:
     """A section with a table per step."""
-    lines = [f"### {_title(found)}", ""]
+    lines = [f"### {title(found)}", ""]
     for step in found.steps:
         lines += [_step(step), "", *markdown_table(_TITLES, map(_cells, step.kernels))]
         left = [f"- {', '.join(names)}: {why}" for why, names in _left(step).items()]
@@ -60,7 +60,8 @@ def document(found: EngineReport) -> dict[str, Any]:
                                          notes=list(found.notes)))  # fmt: skip
 
 
-def _title(found: EngineReport) -> str:
+def title(found: EngineReport) -> str:
+    """The model and its GPUs."""
     gpus = f"{found.gpus} x " if found.gpus > 1 else ""
     formats = ", ".join(f"{role} {name}" for role, name in found.formats.items())
     return f"{found.model} in {found.engine} on {gpus}{found.device}: {formats}"
