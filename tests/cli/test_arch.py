@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.documents.support import validated
 from wavecast import arch
+from wavecast.api.arch import facts
 from wavecast.cli.arch import command
 from wavecast.errors import UnknownName, UsageError
 
@@ -96,9 +97,22 @@ def test_arch_file(tmp_path: Path) -> None:
     [
         (("mi30x",), UnknownName, "unknown device 'mi30x'"),
         (("mi300x", "--field", "peak_clok"), UnknownName, "peak_clock"),
-        (("mi300x", "--field", "("), UsageError, "not a regular expression"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         run(*arguments)
+
+
+def test_a_wrong_expression_is_refused() -> None:
+    assert "--field': '(' is not a regular expression" in run("mi300x", "--field", "(").stderr
+    with pytest.raises(UsageError, match="--field: '\\('"):
+        facts("mi300x", field="(")
+
+
+def test_python_gives_the_document_of_the_command() -> None:
+    report = facts("mi300x", "h200", field="peak")
+    words = ("mi300x", "h200", "--field", "peak")
+    assert json.loads(run(*words, "-f", "json").stdout) == report.to_dict()
+    assert run(*words).stdout == str(report)
+    assert run().stdout == str(facts())

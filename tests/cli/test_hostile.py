@@ -78,7 +78,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (("arch", "mi300x", "--arch-file", "digits.toml"), "is not TOML"),
         (("arch", "mi300x", "--arch-file", "pipe.toml"), "nothing was written"),
         (("arch", "mi300x", "--arch-file", "/dev/zero"), "is a device"),
-        (("arch", "mi300x", "--field", "("), "--field '(' is not a regular expression"),
+        (("arch", "mi300x", "--field", "("), "'(' is not a regular expression"),
         (("explain", "saxpy.s", "-k", "*"), "is not a regular expression"),
         (("run", "x.py", "-k", "(" * 3000 + ")" * 3000), "is not a regular expression"),
         (("tune", "x.py", "-a", "gfx942", "-k", "["), "is not a regular expression"),

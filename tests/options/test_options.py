@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from wavecast.api.arch import FactOptions
 from wavecast.api.bench import MODES as BENCH_MODES
 from wavecast.api.bench import BenchOptions
 from wavecast.api.compare import CompareOptions
@@ -32,6 +33,7 @@ from wavecast.api.store import ExportOptions, ImportOptions
 from wavecast.api.validate import MODES as VALIDATE_MODES
 from wavecast.api.validate import ScoreOptions
 from wavecast.api.vllm_report import VllmOptions
+from wavecast.cli.arch import command as arch
 from wavecast.cli.bench import command as bench
 from wavecast.cli.compare import command as compare
 from wavecast.cli.diff import command as diff
@@ -191,6 +193,7 @@ def test_modes_have_options_of_their_own() -> None:
         *((verb.command(), (verb.options, verb.show.view)) for verb in LAB),
         (tune, (TuneOptions, *TUNE_MODES.values(), TopRows)),
         (gate, (GateOptions,)),
+        (arch, (FactOptions,)),
         (vllm_report, (VllmOptions,)),
         (ops, (OperatorOptions, *OPS_MODES.values())),
         (store.commands["list"], (StoreOptions,)),
