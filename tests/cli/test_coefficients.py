@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from wavecast.api.coefficients import coefficients as coefficient_list
 from wavecast.arch import resolve
 from wavecast.cli.coefficients import command
 from wavecast.errors import UnknownName
@@ -36,6 +37,11 @@ def test_every_row_says_what_it_is_and_where_from() -> None:
         assert row["status"] in coefficients.STATUSES
         assert all(row[field].strip() for field in ("unit", "meaning", "source")), row
         assert row["source"] != "to be fitted", row
+
+
+def test_python_gives_the_document_of_the_command() -> None:
+    assert json.loads(run("power", "-f", "json")) == coefficient_list("power").to_dict()
+    assert str(coefficient_list()) == run()
 
 
 def test_one_family() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from tests.waiting import until
 from tests.warm_python import run_python
+from wavecast.api.doctor import doctor
 from wavecast.cli.commands import COMMANDS
 from wavecast.cli.main import run
 
@@ -185,3 +187,11 @@ def test_ctrl_c_ends_a_capture_in_one_line(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err.strip()) == (130, "wavecast: interrupted")
     assert list(temporary.iterdir()) == []
+
+
+def test_doctor_from_python_gives_the_document_of_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, out, _ = call(capsys, "doctor", "-f", "json")
+    assert (code, json.loads(out)) == (0, doctor().to_dict())
+    assert "targets that work" in str(doctor())

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from wavecast import rules
+from wavecast.api.rules import rules as rule_list
 from wavecast.cli.rules import command
 from wavecast.errors import UnknownName
 
@@ -39,6 +40,13 @@ def test_json_is_a_list_of_documents() -> None:
     assert set(found[0]) == {"name", "severity", "title", "explanation"}
     (one,) = json.loads(run("emulated-dtype", "--format", "json"))
     assert one["name"] == "emulated-dtype"
+
+
+def test_python_gives_the_document_of_the_command() -> None:
+    assert (
+        json.loads(run("register-spills", "-f", "json")) == rule_list("register-spills").to_dict()
+    )
+    assert str(rule_list()) == run()
 
 
 def test_the_page_in_docs_is_the_markdown_output() -> None:

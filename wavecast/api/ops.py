@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -143,15 +143,15 @@ class TunedOperators(ShownResult):
     calls: Sequence[TunedCall]
 
     def to_dict(self) -> list[Any]:
-        return [
-            {
-                **asdict(call),
-                "entries": [
-                    {**asdict(entry), "configuration": entry.configuration.settings}
-                    for entry in call.entries
-                ],
-            }
+        from wavecast.documents.base import values
+
+        entries = [
+            [{**asdict(row), "configuration": row.configuration.settings} for row in call.entries]
             for call in self.calls
+        ]
+        return [
+            values({**asdict(replace(call, entries=())), "entries": rows})
+            for call, rows in zip(self.calls, entries, strict=True)
         ]
 
     def render(self, console: Console) -> None:
