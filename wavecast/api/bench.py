@@ -163,10 +163,7 @@ class BenchReport(ShownResult):
 
 
 def bench(
-    *subjects: str,
-    script_args: Sequence[str] = (),
-    progress: Progress = silent,
-    **options: Any,
+    *subjects: str, script_args: Sequence[str] = (), progress: Progress = silent, **options: Any
 ) -> BenchReport:
     """Measure operators of the library (`rms_norm`), functions (`module:function`) or the kernels
     of scripts, on the GPU of this machine; with `arch` they are predicted, and no GPU is needed.

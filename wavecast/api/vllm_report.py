@@ -21,11 +21,7 @@ class VllmOptions(Options):
     """Options of the kernels of a model in vLLM."""
 
     arch: str = option(
-        "gfx942",
-        "A GPU by name (mi300x) or target (gfx942).",
-        "-a",
-        "--arch",
-        metavar="GPU",
+        "gfx942", "A GPU by name (mi300x) or target (gfx942).", "-a", "--arch", metavar="GPU"
     )
     tp: int = option(1, "GPUs that divide every layer.", values=Integers(1, 64))
     dtype: str = option(

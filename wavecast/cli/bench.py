@@ -29,10 +29,7 @@ command = Verb(
     show=Show(formats=("text", "json", "html"), output=True, width=200, highlight=True),
     arguments=(
         click.Argument(
-            ["subjects"],
-            nargs=-1,
-            required=True,
-            metavar="OPERATOR|MODULE:FUNCTION|SCRIPT.py...",
+            ["subjects"], nargs=-1, required=True, metavar="OPERATOR|MODULE:FUNCTION|SCRIPT.py..."
         ),
     ),
     text="""Measure operators of the library, Python functions, or the kernels of scripts.

@@ -46,13 +46,6 @@ def count(least: int = 0, most: int = (1 << 31) - 1) -> click.IntRange:
     return click.IntRange(least, most)
 
 
-def not_an_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """For a text option whose value may be forgotten: click takes the next option for it."""
-    if value.startswith("-"):
-        raise click.BadParameter(f"a value is missing before {value}", ctx, param)
-    return value
-
-
 class NumberRange(click.FloatRange):
     """Numbers of a range, which NaN is not in: no comparison refuses it."""
 
@@ -78,25 +71,3 @@ class RegexParam(click.ParamType):
     ) -> str:
         regex(value, param.opts[0] if param is not None else "")
         return value
-
-
-class QuantityParam(click.ParamType):
-    """A positive number with an optional K, M, G, T, P suffix (powers of 1000)."""
-
-    name = "NUMBER[K|M|G|T|P]"
-    _SCALE = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}  # noqa: RUF012
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        if isinstance(value, float):
-            return value
-        text = str(value).strip()
-        scale = self._SCALE.get(text[-1:].lower(), 1.0)
-        try:
-            number = float(text[:-1] if scale != 1.0 else text) * scale
-        except ValueError:
-            number = 0.0
-        if not 0.0 < number < float("inf"):
-            self.fail(f"{value!r} is not a positive number", param, ctx)
-        return number
