@@ -9,6 +9,7 @@ The options are those of `wavecast validate`, which reads the files of its own i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import click
 
 from calibration.datasets import importers
 from wavecast.api.validate import ScoreOptions, ValidationReport, score
+from wavecast.cli import streams
 from wavecast.cli.main import run
 from wavecast.cli.validate import FILES, SHOW
 from wavecast.cli.verb import Verb
@@ -43,7 +45,7 @@ command = Verb(
     function=validate,
     options=PublishedOptions,
     show=SHOW,
-    lines=True,
+    progress=partial(streams.progress, lines=True),
     arguments=(
         FILES,
         click.Option(

@@ -27,9 +27,9 @@ from wavecast.api.ops import MODES as OPS_MODES
 from wavecast.api.ops import OperatorOptions
 from wavecast.api.profile import ProfileOptions
 from wavecast.api.run import RunOptions
+from wavecast.api.store import ExportOptions, ImportOptions
 from wavecast.api.tune import MODES as TUNE_MODES
 from wavecast.api.tune import TopRows, TuneOptions
-from wavecast.api.store import ExportOptions, ImportOptions
 from wavecast.api.validate import MODES as VALIDATE_MODES
 from wavecast.api.validate import ScoreOptions
 from wavecast.api.vllm_report import VllmOptions
@@ -39,15 +39,15 @@ from wavecast.cli.compare import command as compare
 from wavecast.cli.diff import command as diff
 from wavecast.cli.explain import command as explain
 from wavecast.cli.export import command as export
-from wavecast.cli.lab import VERBS as LAB
 from wavecast.cli.gate import command as gate
 from wavecast.cli.history import command as history
+from wavecast.cli.lab import VERBS as LAB
 from wavecast.cli.model import command as model
 from wavecast.cli.ops import command as ops
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
-from wavecast.cli.tune import command as tune
 from wavecast.cli.store import command as store
+from wavecast.cli.tune import command as tune
 from wavecast.cli.validate import command as validate
 from wavecast.cli.vllm_report import command as vllm_report
 from wavecast.errors import UnknownName, UsageError

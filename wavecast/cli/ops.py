@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from wavecast.api.ops import MODES, OperatorOptions, operators
+from wavecast.cli import streams
 from wavecast.cli.verb import Show, Verb
 
 command = Verb(
@@ -13,7 +16,7 @@ command = Verb(
     options=OperatorOptions,
     modes=MODES,
     show=Show(formats=("text", "json", "html"), output=True, width=220, highlight=True),
-    lines=True,
+    progress=partial(streams.progress, lines=True),
     arguments=(click.Argument(["names"], nargs=-1, metavar="[OPERATOR]..."),),
     text="""List the operators of the kernel library; with --arch, compile them and show for each
     GPU the configuration, registers, spills, occupancy, predicted time and its share of the bound.

@@ -43,7 +43,7 @@ _VERBS = (
         name="export",
         function=export,
         options=ExportOptions,
-        show=Show(formats=()),
+        show=Show(formats=("text",)),
         arguments=(click.Argument(["file"], type=click.Path(dir_okay=False, path_type=Path)),),
         text="""Write FILE.parquet, .json, .jsonl or .csv: one row per figure, without loss.
 
@@ -58,7 +58,7 @@ _VERBS = (
         name="import",
         function=import_files,
         options=ImportOptions,
-        show=Show(formats=()),
+        show=Show(formats=("text",)),
         arguments=(
             click.Argument(["files"], nargs=-1, type=click.Path(path_type=Path), metavar="FILE..."),
             click.Option(
@@ -82,7 +82,7 @@ _VERBS = (
         name="check",
         function=check,
         options=StoreOptions,
-        show=Show(formats=()),
+        show=Show(formats=("text",)),
         text="Check the file and read every record. The exit code is 1 if something is damaged.",
         examples=(),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,7 @@ import click
 
 from wavecast.api.machines import Detail
 from wavecast.api.validate import MODES, ScoreOptions, validate
+from wavecast.cli import streams
 from wavecast.cli.verb import Show, Verb
 
 FILES: Final = click.Argument(["files"], nargs=-1, type=click.Path(path_type=Path))
@@ -22,7 +24,7 @@ command = Verb(
     options=ScoreOptions,
     modes=MODES,
     show=SHOW,
-    lines=True,
+    progress=partial(streams.progress, lines=True),
     arguments=(FILES,),
     text="""Predict what FILES measured, and score the predictions.
 
