@@ -6,6 +6,7 @@ python -m tests.structure.floors --write    # the table of docs/system.md again
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,8 +36,9 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
             "`Dtype`",
         ),
         Room(
-            ("documents",),
-            "the JSON documents: one definition each, for text, schema and docs",
+            ("documents.base", "documents.schema"),
+            "the class of results that are objects of JSON documents, JSON text; schemas and "
+            "tables of such classes",
             "`JsonObject`",
         ),
         Room(
@@ -157,6 +159,13 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
     ),
     (
         Room(
+            ("documents",),
+            "the JSON documents: roots that hold results, objects of other units, the registry",
+            "`ExplainDocument` …",
+        ),
+    ),
+    (
+        Room(
             ("report",),
             "output of an `ExplainReport` as terminal text, JSON, HTML, SARIF",
             "text",
@@ -192,6 +201,13 @@ LEVELS: Final = {
 """Folder or module -> its floor."""
 
 
+def room(parts: Sequence[str]) -> str:
+    """The room of a module, by the parts of its name below `wavecast`: a file of a folder can be on
+    another floor than the folder (`documents.base`)."""
+    file = ".".join(parts[:2])
+    return file if file in LEVELS else parts[0]
+
+
 def table() -> str:
     """The table of docs/system.md."""
     lines = ["| floor | folder | contents | main results |", "|---|---|---|---|"]
@@ -203,7 +219,8 @@ def table() -> str:
 
 
 def _shown(name: str) -> str:
-    return name if (ROOT / name).is_dir() else f"{name}.py"
+    path = name.replace(".", "/")
+    return path if (ROOT / path).is_dir() else f"{path}.py"
 
 
 def with_table(text: str) -> str:

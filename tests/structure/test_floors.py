@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure.floors import DOCS, LEVELS, with_table
+from tests.structure.floors import DOCS, LEVELS, room, with_table
 from tests.structure.sources import ROOT, files, imports
 
 TOP = {"__init__": 99, "__main__": 99}
@@ -47,7 +47,7 @@ OPTIONAL = {
 
 def floor(path: Path, root: Path = ROOT) -> str:
     """The part of the package that a file belongs to."""
-    return path.relative_to(root).parts[0].removesuffix(".py")
+    return room(path.relative_to(root).with_suffix("").parts)
 
 
 def violations(path: Path, root: Path = ROOT) -> list[str]:
@@ -61,9 +61,10 @@ def violations(path: Path, root: Path = ROOT) -> list[str]:
         parts = imported.name.split(".")
         if parts[0] != "wavecast":
             continue
-        target = parts[1] if len(parts) > 1 else "__init__"
+        target = room(parts[1:]) if len(parts) > 1 else "__init__"
         above = LEVELS.get(target, TOP["__init__"])  # a name of the package itself is above all
-        if target != here and above >= level:
+        folders_differ = target.split(".")[0] != here.split(".")[0]
+        if above > level or (above == level and folders_differ):
             found.append(f"{path}:{imported.line}: {here} imports {imported.name}")
     return found
 
@@ -115,6 +116,14 @@ def test_an_import_that_goes_up_is_found(text: str, tmp_path: Path) -> None:
     path.write_text(f"from wavecast.isa import program\nfrom wavecast import errors\n{text}\n")
     (message,) = violations(path, tmp_path)
     assert ": analyze imports wavecast" in message
+
+
+def test_a_file_of_a_lower_floor_does_not_import_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "documents" / "base.py"
+    path.parent.mkdir()
+    path.write_text("from wavecast.documents import schema\nfrom wavecast.documents import lab\n")
+    (message,) = violations(path, tmp_path)
+    assert message.endswith(":2: documents.base imports wavecast.documents.lab")
 
 
 def test_optional_libraries_stay_on_their_floors() -> None:

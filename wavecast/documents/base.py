@@ -10,9 +10,9 @@ import json
 import math
 from collections.abc import Mapping
 from enum import Enum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, dataclass_transform
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Meta, Struct, field
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -31,9 +31,11 @@ def doc(text: str) -> Meta:
     return Meta(description=text)
 
 
-class JsonObject(Struct, forbid_unknown_fields=True):
-    """An object of a document. Fields are keys, in this order; a field that is UNSET is left out.
-    The root of a document has its schema's name as tag (`tag_field="schema"`)."""
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class JsonObject(Struct, forbid_unknown_fields=True, frozen=True):
+    """A frozen object of a document: a result whose fields are its keys, in this order, or what is
+    made of a result that has other units. A field that is UNSET is left out. The root of a document
+    has its schema's name as tag (`tag_field="schema"`)."""
 
     @classmethod
     def of(cls, source: object, /, **fields: Any) -> Self:
@@ -59,9 +61,9 @@ def values(value: Any) -> Any:
         config = value.__struct_config__
         found = {} if config.tag_field is None else {config.tag_field: config.tag}
         for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
-            field = getattr(value, name)
-            if field is not UNSET:
-                found[key] = values(field)
+            item = getattr(value, name)
+            if item is not UNSET:
+                found[key] = values(item)
         return found
     if isinstance(value, Mapping):
         return {str(key): values(item) for key, item in value.items()}

@@ -1,11 +1,10 @@
-"""`wavecast.gate/1`, what `wavecast gate --format json` writes, and its baseline,
-`wavecast.baseline/1`."""
+"""`wavecast.gate/1`: what `wavecast gate --format json` writes."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import field
 
 from wavecast.documents.base import JsonObject, doc
 
@@ -42,18 +41,3 @@ class GateDocument(JsonObject, tag_field="schema", tag="wavecast.gate/1"):
     judged: Annotated[list[JudgedFigureJson], doc("figures that changed, what breaks first")]
     same: Annotated[int, doc("number of figures that did not change")]
     notes: list[str]
-
-
-class BaselineEntryJson(JsonObject):
-    """The figures of one subject on one device."""
-
-    figures: Annotated[dict[str, float], doc("by KPI")]
-    code: Annotated[str | UnsetType, doc("digest of the machine code; absent when unknown")] = UNSET
-    compiler: Annotated[str | UnsetType, doc("name and version; absent when unknown")] = UNSET
-    timing: Annotated[str | UnsetType, doc("how times were measured; absent when unknown")] = UNSET
-
-
-class BaselineDocument(JsonObject, tag_field="schema", tag="wavecast.baseline/1"):
-    """The committed figures, which `wavecast gate --update` writes."""
-
-    subjects: Annotated[dict[str, dict[str, BaselineEntryJson]], doc("by subject and device")]

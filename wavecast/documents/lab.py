@@ -73,28 +73,6 @@ class LabTuneDocument(JsonObject, tag_field="schema", tag="wavecast.lab.tune/1")
     entries: list[LabEntryJson]
 
 
-class SavedSettingJson(JsonObject):
-    """How to compile one kernel for one device."""
-
-    kernel: str
-    target: str
-    device: str
-    compiler: str
-    setting: Annotated[dict[str, Any], doc("values by axis")]
-    options: Annotated[dict[str, Any], doc("keywords of the launch")]
-    environment: Annotated[dict[str, str], doc("variables that Triton reads when it compiles")]
-    ir: Annotated[str, doc("file with LLVM IR for triton.Config(ir_override=…), empty for none")]
-    seconds: NonNegative
-    seconds_before: NonNegative
-    words: Annotated[list[str], doc("options of the compiler of a HIP file")]
-
-
-class LabSettingsDocument(JsonObject, tag_field="schema", tag="wavecast.lab.settings/1"):
-    """What `wavecast lab tune --output` writes and `wavecast.lab.load` reads."""
-
-    entries: list[SavedSettingJson]
-
-
 class LineChangeJson(JsonObject):
     """What a pass changed in the operations of a source line."""
 

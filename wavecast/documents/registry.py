@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wavecast.bench.gate.baseline import BaselineDocument
 from wavecast.documents.arch import ArchDocument
 from wavecast.documents.base import JsonObject
 from wavecast.documents.check import CheckDocument
@@ -11,7 +12,7 @@ from wavecast.documents.diff import BisectDocument, DiffDocument
 from wavecast.documents.engine import EngineDocument
 from wavecast.documents.explain import ExplainDocument
 from wavecast.documents.export import ExportDocument
-from wavecast.documents.gate import BaselineDocument, GateDocument
+from wavecast.documents.gate import GateDocument
 from wavecast.documents.graph import GraphDocument
 from wavecast.documents.history import HistoryDocument
 from wavecast.documents.inventory import InventoryDocument
@@ -19,7 +20,6 @@ from wavecast.documents.lab import (
     LabCompilersDocument,
     LabPassesDocument,
     LabScheduleDocument,
-    LabSettingsDocument,
     LabTuneDocument,
 )
 from wavecast.documents.operation import OperationDocument
@@ -30,8 +30,9 @@ from wavecast.documents.system import SystemDocument
 from wavecast.documents.system_search import ModelSearchDocument
 from wavecast.documents.trace import TraceDocument
 from wavecast.documents.training import TrainingDocument
-from wavecast.documents.tune import TuneDocument
 from wavecast.documents.validate import ValidateDocument
+from wavecast.lab.saved import LabSettingsDocument
+from wavecast.tune.document import TuneDocument
 
 
 def documents() -> dict[str, type[JsonObject]]:

@@ -20,7 +20,7 @@ def json_schema(document: type[JsonObject]) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a document, a fresh copy. It refuses keys it does not name."""
     import msgspec
 
-    found = msgspec.json.schema(document)
+    found = _published(msgspec.json.schema(document))
     defs = found["$defs"]
     root = defs[document.__name__]
     name = name_of(document)
@@ -49,6 +49,34 @@ def markdown(documents: Sequence[type[JsonObject]]) -> str:
                 text = f"{part['description']}\n\n{_table(part)}"
                 parts.append(f"#### {_heading(name)}\n\n{text}")
     return "\n\n".join(parts) + "\n"
+
+
+def _published(node: Any) -> Any:
+    """A schema as it is published: definitions have the names of classes with the suffix `Json`,
+    and every field is required unless it can be UNSET, also where the class has a default."""
+    if isinstance(node, list):
+        return [_published(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found: dict[str, Any] = {}
+    for key, value in node.items():
+        if key == "$ref":
+            found[key] = _DEFS + _public_name(value.removeprefix(_DEFS))
+        elif key == "$defs":
+            found[key] = {_public_name(name): _published(part) for name, part in value.items()}
+        elif key == "title":
+            found[key] = _public_name(value)
+        elif key == "properties":
+            required = node.get("required", ())
+            found[key] = {name: _published(part) for name, part in value.items()}
+            found["required"] = [n for n in value if n in required or "default" in value[n]]
+        elif key not in ("required", "default"):
+            found[key] = _published(value)
+    return found
+
+
+def _public_name(name: str) -> str:
+    return name if name.endswith(("Document", "Json")) else f"{name}Json"
 
 
 def _refers(node: Any, name: str) -> bool:

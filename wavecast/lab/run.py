@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import structs
+
 from wavecast import files
 from wavecast.compile import FileKind, kind_of, mapped
 from wavecast.documents.base import dumps
-from wavecast.documents.lab import LabSettingsDocument, SavedSettingJson
 from wavecast.errors import InputError, UsageError
 from wavecast.integrations.triton import CaptureFailure
 from wavecast.lab.journal import LabResult
+from wavecast.lab.saved import LabSettingsDocument, SavedSetting
 from wavecast.lab.searching import LabSource, Progress, searched
 from wavecast.lab.table import LabEntry, entries, settings_of
 from wavecast.pipeline.selection import Selection
@@ -87,7 +89,7 @@ def _check_source(path: Path) -> None:
 def save_settings(found: Sequence[LabEntry], path: Path) -> int:
     """Write the best settings to a file that `wavecast.lab.load` reads, and changed LLVM IR next to
     it; the number of settings. Raises InputError where a file cannot be written."""
-    saved: list[SavedSettingJson] = []
+    saved: list[SavedSetting] = []
     try:
         for setting, llir in settings_of(found):
             ir = ""
@@ -95,7 +97,7 @@ def save_settings(found: Sequence[LabEntry], path: Path) -> int:
                 file = path.with_name(f"{path.stem}.{setting.kernel}.{setting.target}.llir")
                 files.write_atomic(file, llir, durable=True)
                 ir = str(file)
-            saved.append(SavedSettingJson.of(setting, ir=ir))
+            saved.append(structs.replace(setting, ir=ir))
         text = dumps(LabSettingsDocument(saved), indent=1) + "\n"
         files.write_atomic(path, text, durable=True)
     except OSError as error:

@@ -5,37 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from wavecast import files
+from wavecast.documents.base import JsonObject, NonNegative, doc
+from wavecast.documents.schema import name_of
 from wavecast.errors import InputError, UnknownName
 
-SCHEMA: Final = "wavecast.lab.settings/1"
 
-
-@dataclass(frozen=True, slots=True)
-class SavedSetting:
-    """How to compile one kernel for one device.
-
-    `options` are keywords of the launch (`kernel[grid](..., **options)`, `triton.Config`),
-    `environment` variables that Triton reads when it compiles. `ir` is the path of LLVM IR for
-    `triton.Config(ir_override=...)`, "" for none. `words` are options of the compiler of a HIP
-    file, which has none of these. Seconds are predicted for `device`.
-    """
+class SavedSetting(JsonObject):
+    """How to compile one kernel for one device."""
 
     kernel: str
     target: str
     device: str
     compiler: str
-    setting: Mapping[str, Any]
-    options: Mapping[str, Any]
-    environment: Mapping[str, str]
-    ir: str
-    seconds: float
-    seconds_before: float
-    words: Sequence[str] = ()
+    setting: Annotated[Mapping[str, Any], doc("values by axis")]
+    options: Annotated[Mapping[str, Any], doc("keywords of the launch")]
+    environment: Annotated[Mapping[str, str], doc("variables that Triton reads when it compiles")]
+    ir: Annotated[str, doc("file with LLVM IR for triton.Config(ir_override=…), empty for none")]
+    seconds: NonNegative
+    seconds_before: NonNegative
+    words: Annotated[Sequence[str], doc("options of the compiler of a HIP file")] = ()
 
     @contextlib.contextmanager
     def compiling(self) -> Iterator[dict[str, Any]]:
@@ -50,6 +42,15 @@ class SavedSetting:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+
+
+class LabSettingsDocument(JsonObject, tag_field="schema", tag="wavecast.lab.settings/1"):
+    """What `wavecast lab tune --output` writes and `wavecast.lab.load` reads."""
+
+    entries: Sequence[SavedSetting]
+
+
+SCHEMA: Final = name_of(LabSettingsDocument)
 
 
 class SavedSettings:
@@ -78,4 +79,4 @@ def load(path: str | Path) -> SavedSettings:
     return SavedSettings(entries)
 
 
-__all__ = ["SCHEMA", "SavedSetting", "SavedSettings", "load"]
+__all__ = ["SCHEMA", "LabSettingsDocument", "SavedSetting", "SavedSettings", "load"]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from wavecast import files
 from wavecast.documents.base import values
 from wavecast.documents.schema import name_of
-from wavecast.documents.tune import (
+from wavecast.errors import InputError, UsageError
+from wavecast.tune.document import (
     RefusedConfigurationJson,
     TunedConfigurationJson,
     TuneDocument,
     TunedProblemJson,
 )
-from wavecast.errors import InputError, UsageError
 from wavecast.tune.records import Result, TuningProblem
 
 if TYPE_CHECKING:

@@ -7,17 +7,32 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from wavecast import files
 from wavecast.bench.kpis import KPIS
 from wavecast.bench.records import BenchRecord
-from wavecast.documents.base import values
-from wavecast.documents.gate import BaselineDocument, BaselineEntryJson
+from wavecast.documents.base import JsonObject, doc, values
 from wavecast.documents.schema import name_of
 from wavecast.errors import InputError
+
+
+class BaselineEntryJson(JsonObject):
+    """The figures of one subject on one device."""
+
+    figures: Annotated[dict[str, float], doc("by KPI")]
+    code: Annotated[str | UnsetType, doc("digest of the machine code; absent when unknown")] = UNSET
+    compiler: Annotated[str | UnsetType, doc("name and version; absent when unknown")] = UNSET
+    timing: Annotated[str | UnsetType, doc("how times were measured; absent when unknown")] = UNSET
+
+
+class BaselineDocument(JsonObject, tag_field="schema", tag="wavecast.baseline/1"):
+    """The committed figures, which `wavecast gate --update` writes."""
+
+    subjects: Annotated[dict[str, dict[str, BaselineEntryJson]], doc("by subject and device")]
+
 
 _SCHEMA, _, _VERSION = name_of(BaselineDocument).rpartition("/")
 VERSION: Final = int(_VERSION)
@@ -142,4 +157,4 @@ def _plain(value: float) -> float | int:
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 
 
-__all__ = ["VERSION", "Baseline", "BaselineEntry", "Key", "read", "write"]
+__all__ = ["VERSION", "Baseline", "BaselineDocument", "BaselineEntry", "Key", "read", "write"]
