@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from wavecast.bench.profiles.annotations import AnnotatedTime
+from wavecast.bench.profiles.elsewhere import ClassResidual
+from wavecast.bench.profiles.findings import ProfileFinding
+from wavecast.bench.profiles.launching import LaunchCosts, QueueLength
+from wavecast.bench.profiles.memory import TensorMemory
+from wavecast.bench.profiles.predicted import OperatorTime
+from wavecast.bench.profiles.sequences import KernelSequence
+from wavecast.bench.profiles.traffic import CollectiveTraffic, CopyTraffic
 from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, Numbers, Share, doc
 from wavecast.documents.kernel import KernelJson
 
@@ -43,33 +51,13 @@ class ProfiledKernelJson(JsonObject):
     counters: Annotated[Numbers, doc("figures of counters: shares from 0 to 1, bytes, counts")]
 
 
-class OperatorTimeJson(JsonObject):
-    """All calls of an operator with the same sizes."""
-
-    name: Annotated[str, doc("the operator, such as aten::mm")]
-    sizes: Annotated[str, doc("sizes of its arguments, as JSON")]
-    count: Annotated[Count, doc("calls")]
-    measured: Annotated[NonNegative, doc("seconds of their kernels")]
-    category: Annotated[str, doc("what the kernels compute, by their names")]
-    predicted: Annotated[NonNegative, doc("predicted seconds; 0 without a prediction")]
-    low: Low
-    high: High
-    kernel: Annotated[str, doc("the library or kernel that is assumed")]
-    limiter: Annotated[str, doc("the resource that decides its time")]
-    flops: Annotated[NonNegative, doc("useful FLOPs of all calls")]
-    bytes: Annotated[NonNegative, doc("least bytes of all calls")]
-    why_not: Annotated[str, doc("why there is no prediction; else empty")]
-    form: Annotated[str, doc("tile, dtype and layout by the name of the longest kernel")]
-    by_name: Annotated[bool, doc("the sizes are those of names and grids, not of an operator")]
-
-
 class PredictedProfileJson(JsonObject):
     """Measured and predicted times of the operators."""
 
     chip: Annotated[str, doc("the chip that is predicted")]
     covered: Annotated[Share, doc("share of the kernels' time that is predicted")]
     median_error: Annotated[NonNegative | None, doc("median |predicted / measured - 1|")]
-    operators: Annotated[list[OperatorTimeJson], doc("operators, longest first")]
+    operators: Annotated[list[OperatorTime], doc("operators, longest first")]
 
 
 class MovedOperatorJson(JsonObject):
@@ -81,15 +69,6 @@ class MovedOperatorJson(JsonObject):
     measured: Annotated[NonNegative, doc("seconds of their kernels here")]
     seconds: Annotated[NonNegative, doc("predicted seconds there")]
     basis: Annotated[str, doc("what the ratio of the times is from")]
-
-
-class ClassResidualJson(JsonObject):
-    """Measured over predicted time of the operators of a category here."""
-
-    category: Annotated[str, doc("what the kernels compute")]
-    operators: Annotated[Count, doc("operators with sizes")]
-    ratio: Annotated[NonNegative, doc("measured over predicted time, of their sums")]
-    deviation: Annotated[NonNegative, doc("standard deviation of its logarithm over operators")]
 
 
 class MovedProfileJson(JsonObject):
@@ -104,7 +83,7 @@ class MovedProfileJson(JsonObject):
     span_here: Annotated[NonNegative, doc("seconds from the first start to the last end here")]
     span: Annotated[NonNegative, doc("the same there, with the times of this host")]
     operators: Annotated[list[MovedOperatorJson], doc("operators, longest there first")]
-    residuals: Annotated[list[ClassResidualJson], doc("what the predictions here leave")]
+    residuals: Annotated[list[ClassResidual], doc("what the predictions here leave")]
 
 
 class ComparedOperatorJson(JsonObject):
@@ -132,91 +111,6 @@ class ComparedProfilesJson(JsonObject):
     operators: Annotated[list[ComparedOperatorJson], doc("the largest difference first")]
 
 
-class LaunchCostsJson(JsonObject):
-    """Launches of kernels by one call each; those of graphs are launched together."""
-
-    launches: Annotated[Count, doc("kernels that one call each launched")]
-    call: Annotated[NonNegative, doc("median seconds in the launching call")]
-    delay: Annotated[float, doc("median seconds from the start of the call to that of the kernel")]
-    short: Annotated[Count, doc("kernels that take no longer than the call that launched them")]
-
-
-class QueueLengthJson(JsonObject):
-    """Launches of a stream whose call has begun and whose kernel has not started."""
-
-    stream: Annotated[int, doc("number of the stream")]
-    launches: Annotated[Count, doc("launches; a graph is one")]
-    mean: Annotated[NonNegative, doc("mean number over time")]
-    longest: Annotated[Count, doc("the most at a time")]
-    empty: Annotated[Share, doc("share of the time in which there are none")]
-
-
-class MemoryUseJson(JsonObject):
-    """Memory of a device that PyTorch's allocator manages (`profile_memory=True`)."""
-
-    device: Annotated[int, doc("number of the device in PyTorch")]
-    changes: Annotated[Count, doc("allocations and releases in the file")]
-    first: Annotated[Count, doc("bytes that tensors have at the first change")]
-    last: Annotated[Count, doc("bytes that tensors have at the last change")]
-    peak: Annotated[Count, doc("the most bytes that tensors have")]
-    reserved: Annotated[Count, doc("the most bytes that the allocator has from the driver")]
-    time: Annotated[float, doc("seconds from the first change to when tensors have the most")]
-    operator: Annotated[str, doc("the operator then; empty: not known")]
-    module: Annotated[str, doc("the module then; empty: not known")]
-    allocations: Annotated[Count, doc("allocations")]
-    allocated: Annotated[Count, doc("bytes of all allocations together")]
-
-
-class CopyTrafficJson(JsonObject):
-    """Copies and fills of one name."""
-
-    name: Annotated[str, doc("name in the file")]
-    count: Annotated[Count, doc("copies")]
-    seconds: Annotated[NonNegative, doc("time of all copies")]
-    bytes: Annotated[Count, doc("bytes of the copies that have them in the file")]
-    bandwidth: Annotated[float | None, doc("bytes per second; null: no bytes in the file")]
-
-
-class CollectiveTrafficJson(JsonObject):
-    """Launches of collectives with one message; times include the wait for other ranks."""
-
-    operation: Annotated[str, doc("name of the operation in the file")]
-    ranks: Annotated[Count, doc("ranks of the group; 0: not in the file")]
-    input_bytes: Annotated[Count, doc("bytes of the input on one rank")]
-    output_bytes: Annotated[Count, doc("bytes of the output on one rank")]
-    count: Annotated[Count, doc("launches")]
-    seconds: Annotated[NonNegative, doc("time of all launches")]
-    algorithm_bandwidth: Annotated[
-        float | None, doc("larger of input and output over the mean time, bytes per second")
-    ]
-    bus_bandwidth: Annotated[
-        float | None, doc("over the links of a rank, as nccl-tests defines it; null: not known")
-    ]
-    best_bus_bandwidth: Annotated[float | None, doc("that of the shortest launch")]
-
-
-class AnnotatedTimeJson(JsonObject):
-    """Ranges that the program named; those within them are included."""
-
-    path: Annotated[list[str], doc("names of the ranges around it and its own")]
-    count: Annotated[Count, doc("ranges")]
-    host: Annotated[NonNegative, doc("seconds of the ranges on the host")]
-    shortest: Annotated[NonNegative, doc("seconds of the shortest range on the host")]
-    longest: Annotated[NonNegative, doc("seconds of the longest range on the host")]
-    launches: Annotated[Count, doc("kernels launched in the ranges")]
-    device: Annotated[NonNegative, doc("seconds of these kernels")]
-
-
-class KernelSequenceJson(JsonObject):
-    """Memory-bound kernels that follow each other on a stream, with the same kernels each time."""
-
-    kernels: Annotated[list[Count], doc("numbers in the order of the file's first launches")]
-    text: Annotated[str, doc("short names of the kernels, with the number of those that repeat")]
-    count: Annotated[Count, doc("how often they occur")]
-    seconds: Annotated[NonNegative, doc("time of the kernels, of all occurrences")]
-    gaps: Annotated[NonNegative, doc("seconds between them, of all occurrences")]
-
-
 class ProfiledDeviceJson(JsonObject):
     """What a device did from its first kernel to the end of its last."""
 
@@ -230,8 +124,8 @@ class ProfiledDeviceJson(JsonObject):
     exposed: Annotated[NonNegative, doc("seconds with a collective and nothing else")]
     idle: Annotated[Numbers, doc("seconds between kernels by their cause")]
     critical_path: Annotated[Numbers, doc("seconds of the critical path by category of kernels")]
-    launching: Annotated[LaunchCostsJson | None, doc("null: the launching calls are not known")]
-    queues: Annotated[list[QueueLengthJson], doc("of streams whose calls are in the file")]
+    launching: Annotated[LaunchCosts | None, doc("null: the launching calls are not known")]
+    queues: Annotated[list[QueueLength], doc("of streams whose calls are in the file")]
 
 
 class CodeFigureJson(JsonObject):
@@ -281,15 +175,6 @@ class ThreadTraceJson(JsonObject):
     instructions: Annotated[list[TracedInstructionJson], doc("in the order of the code")]
 
 
-class ProfileFindingJson(JsonObject):
-    """What could make the run faster."""
-
-    what: Annotated[str, doc("operator, kernels or device")]
-    evidence: Annotated[str, doc("the figures")]
-    advice: Annotated[str, doc("what to do")]
-    seconds: Annotated[NonNegative, doc("time that it could save")]
-
-
 class RankSkewJson(JsonObject):
     """What ranks wait for one another in collectives that all have."""
 
@@ -314,15 +199,15 @@ class ProfileRankJson(JsonObject):
     operators: Annotated[list[TimeShareJson], doc("kernels by the operator that launched them")]
     modules: Annotated[list[TimeShareJson], doc("kernels by module; layers that are alike are one")]
     kernels: Annotated[list[ProfiledKernelJson], doc("kernels, longest first")]
-    copies: Annotated[list[CopyTrafficJson], doc("copies and fills, longest first")]
-    memory: Annotated[list[MemoryUseJson], doc("of devices whose allocations are in the file")]
-    collectives: Annotated[list[CollectiveTrafficJson], doc("by message, longest first")]
-    annotations: Annotated[list[AnnotatedTimeJson], doc("ranges, most time of the device first")]
-    sequences: Annotated[list[KernelSequenceJson], doc("what could be fused, longest first")]
+    copies: Annotated[list[CopyTraffic], doc("copies and fills, longest first")]
+    memory: Annotated[list[TensorMemory], doc("of devices whose allocations are in the file")]
+    collectives: Annotated[list[CollectiveTraffic], doc("by message, longest first")]
+    annotations: Annotated[list[AnnotatedTime], doc("ranges, most time of the device first")]
+    sequences: Annotated[list[KernelSequence], doc("what could be fused, longest first")]
     predicted: Annotated[PredictedProfileJson | None, doc("null: chip or sizes not known")]
     code: Annotated[list[ExplainedKernelJson], doc("kernels explained with --code, longest first")]
     traces: Annotated[list[ThreadTraceJson], doc("thread traces of kernels")]
-    findings: Annotated[list[ProfileFindingJson], doc("what could be faster; savings overlap")]
+    findings: Annotated[list[ProfileFinding], doc("what could be faster; savings overlap")]
     elsewhere: Annotated[list[MovedProfileJson], doc("the run on --on, with --what-if")]
     notes: Annotated[list[str], doc("what the file lacks, or what could not be read")]
 

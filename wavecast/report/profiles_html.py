@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from markupsafe import Markup
 
-from wavecast.bench.profiles.critical import critical_path
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise, shown
-from wavecast.bench.profiles.launching import launch_costs
-from wavecast.bench.profiles.summary import variations
 from wavecast.compile.names import readable
 from wavecast.report import (
     html,
@@ -53,15 +50,12 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             plot=profiles_plot,
             shown=shown,
             form=form,
-            activity=profiles_activity,
+            memory_text=profiles_activity.memory_text,
             code=profiles_code,
             trace=profiles_trace,
             readable=readable,
             summary_of=findings_of,
             recognise=recognise,
-            variations=variations,
-            critical_path=critical_path,
-            launch_costs=launch_costs,
             rows=_ROWS,
             left_out=[one["left_out"] for one in data],
             style=Markup(pages.asset("style.css") + pages.asset("profile.css")),  # our own files

@@ -6,32 +6,26 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from wavecast.bench.profiles.counters import CountedLaunches, by_kernel
-from wavecast.bench.profiles.critical import critical_path
+from wavecast.bench.profiles.counters import CountedLaunches
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import recognise
-from wavecast.bench.profiles.launching import launch_costs
 from wavecast.bench.profiles.ranks import skew
-from wavecast.bench.profiles.summary import KernelVariation, variations
+from wavecast.bench.profiles.summary import KernelVariation
 from wavecast.documents import base
 from wavecast.documents.profile import (
-    ClassResidualJson,
     ComparedOperatorJson,
     ComparedProfilesJson,
-    LaunchCostsJson,
     MovedOperatorJson,
     MovedProfileJson,
-    OperatorTimeJson,
     PredictedProfileJson,
     ProfiledDeviceJson,
     ProfiledKernelJson,
     ProfileDocument,
-    ProfileFindingJson,
     ProfileRankJson,
     RankSkewJson,
     TimeShareJson,
 )
-from wavecast.report import profiles_activity, profiles_code, profiles_trace
+from wavecast.report import profiles_code, profiles_trace
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -99,7 +93,8 @@ def _compared(row: ComparedOperator) -> ComparedOperatorJson:
 
 def _rank(answer: ProfileAnswer) -> ProfileRankJson:
     profile, summary = answer.profile, answer.summary
-    counted, varied = by_kernel(profile), variations(profile)
+    activity = answer.activity
+    counted, varied = activity.counters, activity.variations
     return ProfileRankJson(
         path=str(answer.path),
         tool=profile.tool,
@@ -114,17 +109,15 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
             _kernel_json(answer, number, counted.get(number), varied.get(number))
             for number in summary.by_kernel
         ],
-        copies=profiles_activity.copy_entries(profile),
-        memory=profiles_activity.memory_entries(profile),
-        collectives=profiles_activity.collective_entries(profile),
-        annotations=profiles_activity.annotation_entries(profile),
-        sequences=profiles_activity.sequence_entries(profile),
+        copies=activity.copies,
+        memory=activity.memory,
+        collectives=activity.collectives,
+        annotations=activity.annotations,
+        sequences=activity.sequences,
         predicted=_predicted_json(answer.predicted) if answer.predicted else None,
         code=[profiles_code.entry(one) for one in answer.code.kernels],
         traces=[profiles_trace.entry(one) for one in answer.traces],
-        findings=[
-            ProfileFindingJson.of(one, seconds=one.nanoseconds * _NANO) for one in answer.findings
-        ],
+        findings=answer.findings,
         elsewhere=[_moved_json(moved) for moved in answer.moved],
         notes=list(answer.notes),
     )
@@ -136,7 +129,7 @@ def _predicted_json(predicted: PredictedProfile) -> PredictedProfileJson:
         chip=predicted.device.id,
         covered=predicted.covered,
         median_error=error if math.isfinite(error) else None,
-        operators=[OperatorTimeJson.of(one) for one in predicted.operators],
+        operators=list(predicted.operators),
     )
 
 
@@ -161,7 +154,7 @@ def _moved_json(moved: MovedProfile) -> MovedProfileJson:
             )
             for one in moved.operators
         ],
-        residuals=[ClassResidualJson.of(one) for one in moved.residuals],
+        residuals=list(moved.residuals),
     )
 
 
@@ -174,8 +167,7 @@ def _shares(found: Mapping[str, TimeShare]) -> list[TimeShareJson]:
 
 def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDeviceJson:
     given = answer.profile.devices.get(device.device)
-    path = critical_path(answer.profile, device.device)
-    costs = launch_costs(answer.profile, device.device)
+    activity = answer.activity.devices[device.device]
     return ProfiledDeviceJson(
         number=device.device,
         name=given.name if given else "",
@@ -186,16 +178,9 @@ def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDevice
         collectives=device.collectives * _NANO,
         exposed=device.exposed * _NANO,
         idle={cause: time * _NANO for cause, time in device.idle.items()},
-        critical_path={part: time * _NANO for part, time in path.parts.items()},
-        launching=LaunchCostsJson(
-            launches=costs.launches,
-            call=costs.call * _NANO,
-            delay=costs.delay * _NANO,
-            short=costs.short,
-        )
-        if costs
-        else None,
-        queues=profiles_activity.queue_entries(answer.profile, device.device),
+        critical_path={part: time * _NANO for part, time in activity.path.parts.items()},
+        launching=activity.costs,
+        queues=activity.queues,
     )
 
 

@@ -90,7 +90,7 @@ def _profile(answer: ProfileAnswer) -> list[str]:
         lines += table(
             ("what could be faster", ">saves", "why", "what to do"),
             (
-                (one.what[:80], units.seconds(one.nanoseconds * _NANO), one.evidence, one.advice)
+                (one.what[:80], units.seconds(one.seconds), one.evidence, one.advice)
                 for one in answer.findings[:_ROWS]
             ),
         )

@@ -13,14 +13,11 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.profiles.counters import by_kernel, known_figures
-from wavecast.bench.profiles.critical import critical_path
+from wavecast.bench.profiles.counters import known_figures
 from wavecast.bench.profiles.elsewhere import RatioBasis
 from wavecast.bench.profiles.kernel_forms import form
 from wavecast.bench.profiles.kernel_names import shown
-from wavecast.bench.profiles.launching import launch_costs, queue_lengths
 from wavecast.bench.profiles.ranks import skew
-from wavecast.bench.profiles.summary import variations
 from wavecast.report import profiles_activity, profiles_code, profiles_trace, units
 from wavecast.report.profiles_tables import ROWS, columns, shortened, with_form
 from wavecast.report.terminal_text import safe
@@ -64,7 +61,7 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     )
     for device in summary.devices:
         _device(answer, device, console)
-    for used in profiles_activity.memory_entries(profile):
+    for used in answer.activity.memory:
         console.print(Padding(Text(profiles_activity.memory_text(used)), (0, 0, 0, 4)))
     total = max(1, summary.kernel_time)
     _section(console, "by category", summary.by_category, total, rows)
@@ -75,7 +72,7 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
         _section(console, "by module", summary.by_module, total, rows)
     _kernels(answer, console, rows)
     _counters(answer, console, rows)
-    for part in profiles_activity.sections(profile, rows):
+    for part in profiles_activity.sections(answer.activity, rows):
         console.print(part)
     if answer.predicted:
         _operators(answer.predicted, console, rows)
@@ -116,17 +113,18 @@ def _facts(answer: ProfileAnswer, device: DeviceSummary) -> Iterator[str]:
             f"collectives {device.collectives / max(1, device.span):.1%}, of which "
             f"{device.exposed / max(1, device.collectives):.0%} with nothing else running"
         )
-    costs = launch_costs(answer.profile, device.device)
+    found = answer.activity.devices[device.device]
+    costs = found.costs
     if costs:
         yield (
-            f"launches take the host {units.seconds(costs.call * _NANO)}, kernels start "
-            f"{units.seconds(costs.delay * _NANO)} after (medians); {costs.short:,} of "
+            f"launches take the host {units.seconds(costs.call)}, kernels start "
+            f"{units.seconds(costs.delay)} after (medians); {costs.short:,} of "
             f"{count(costs.launches, 'kernel')} no longer than their launch"
         )
-    queued = profiles_activity.queue_text(queue_lengths(answer.profile, device.device))
+    queued = profiles_activity.queue_text(found.queues)
     if queued:
         yield queued
-    path = critical_path(answer.profile, device.device)
+    path = found.path
     parts = (f"{name} {time / max(1, path.length):.1%}" for name, time in path.parts.items())
     yield f"critical path: {', '.join(parts)}"
 
@@ -137,7 +135,7 @@ def _findings(found: Sequence[ProfileFinding], console: Console, rows: int) -> N
     table = columns(("  saves", "right"), ("could be faster", "left"), ("what to do", "left"))
     for one in found[:rows]:
         what = Text(safe(shortened(one.what, 60))).append(f": {safe(one.evidence)}", "dim")
-        table.add_row(units.seconds(one.nanoseconds * _NANO), what, one.advice)
+        table.add_row(units.seconds(one.seconds), what, one.advice)
     console.print()
     console.print(table)
 
@@ -174,7 +172,7 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
     profile, summary = answer.profile, answer.summary
     total = max(1, summary.kernel_time)
     wide = console.width >= _WIDE
-    varied = variations(profile) if wide else {}
+    varied = answer.activity.variations if wide else {}
     table = columns(
         ("  share", "right"),
         ("mean", "right"),
@@ -211,7 +209,7 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
 def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
     """Figures of hardware counters over all launches of a kernel, a paragraph per kernel."""
     profile = answer.profile
-    counted = {number: one.figures() for number, one in by_kernel(profile).items()}
+    counted = {number: one.figures() for number, one in answer.activity.counters.items()}
     counted = {number: figures for number, figures in counted.items() if figures}
     if not counted:
         return

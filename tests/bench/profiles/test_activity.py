@@ -20,11 +20,10 @@ from wavecast.bench.profiles.profile import (
     ProfiledKernel,
 )
 from wavecast.bench.profiles.reading import read
-from wavecast.bench.profiles.sequences import KernelSequence, kernel_sequences
+from wavecast.bench.profiles.sequences import kernel_sequences
 from wavecast.bench.profiles.summary import KernelVariation, variations
-from wavecast.bench.profiles.traffic import CollectiveTraffic, collective_traffic, copy_traffic
+from wavecast.bench.profiles.traffic import bus_bandwidth, collective_traffic, copy_traffic
 from wavecast.report import (
-    profiles_activity,
     profiles_html,
     profiles_json,
     profiles_perfetto,
@@ -60,9 +59,9 @@ def test_copies_have_the_bandwidth_of_those_with_bytes(tmp_path: Path) -> None:
         _event("gpu_memcpy", "DtoD", 40, 1, device=0, stream=0, bytes="many"),
     ]
     first, second = copy_traffic(read(_trace(tmp_path / "t.json", events)))
-    assert (first.name, first.count, first.sized, first.size) == ("HtoD", 3, 2, 10_000)
+    assert (first.name, first.count, first.bytes) == ("HtoD", 3, 10_000)
     assert first.bandwidth == pytest.approx(10_000 / 5e-6)
-    assert (second.name, second.sized, second.bandwidth) == ("DtoD", 0, None)
+    assert (second.name, second.bytes, second.bandwidth) == ("DtoD", 0, None)
 
 
 def test_messages_of_collectives_are_of_the_kernel_or_of_its_operator(tmp_path: Path) -> None:
@@ -82,9 +81,10 @@ def test_messages_of_collectives_are_of_the_kernel_or_of_its_operator(tmp_path: 
     gather = CollectiveMessage("_allgather_base", 1000, 8000, 8)
     assert profile.messages == {0: reduce, 1: reduce, 2: gather}
     found = collective_traffic(profile)
-    assert found == [
-        CollectiveTraffic(reduce, 2, 40_000, 10_000), CollectiveTraffic(gather, 1, 4000, 4000)
+    assert [(one.operation, one.input_bytes, one.output_bytes, one.ranks) for one in found] == [
+        ("allreduce", 2000, 2000, 8), ("_allgather_base", 1000, 8000, 8)
     ]  # fmt: skip
+    assert [(one.count, one.seconds) for one in found] == [(2, 40_000 * 1e-9), (1, 4000 * 1e-9)]
     assert found[0].algorithm_bandwidth == pytest.approx(2000 / 20e-6)
     assert found[0].bus_bandwidth == pytest.approx(2000 / 20e-6 * 2 * 7 / 8)
     assert found[0].best_bus_bandwidth == pytest.approx(2000 / 10e-6 * 2 * 7 / 8)
@@ -98,8 +98,16 @@ def test_messages_of_collectives_are_of_the_kernel_or_of_its_operator(tmp_path: 
 def test_bus_bandwidth_where_operation_and_ranks_are_known(
     operation: str, ranks: int, factor: float | None
 ) -> None:
-    found = CollectiveTraffic(CollectiveMessage(operation, 100, 50, ranks), 1, 10, 10)
-    assert found.bus_bandwidth == (factor and pytest.approx(1e10 * factor))
+    found = bus_bandwidth(CollectiveMessage(operation, 100, 50, ranks), 1e10)
+    assert found == (factor and pytest.approx(1e10 * factor))
+
+
+def _ranges(
+    path: tuple[str, ...], count: int, host: int, low: int, high: int, launches: int, device: int
+) -> AnnotatedTime:
+    """With times in nanoseconds."""
+    host_times = (time * 1e-9 for time in (host, low, high))
+    return AnnotatedTime(path, count, *host_times, launches, device * 1e-9)
 
 
 def test_kernels_are_of_the_innermost_range_and_of_those_around_it(tmp_path: Path) -> None:
@@ -124,9 +132,9 @@ def test_kernels_are_of_the_innermost_range_and_of_those_around_it(tmp_path: Pat
     ]
     found = annotated_time(read(_trace(tmp_path / "t.json", events)))
     assert found == [
-        AnnotatedTime(("ProfilerStep",), 2, 160_000, 60_000, 100_000, 4, 26_000),
-        AnnotatedTime(("ProfilerStep", "backward"), 1, 50_000, 50_000, 50_000, 1, 5_000),
-        AnnotatedTime(("ProfilerStep", "forward"), 1, 20_000, 20_000, 20_000, 1, 3_000),
+        _ranges(("ProfilerStep",), 2, 160_000, 60_000, 100_000, 4, 26_000),
+        _ranges(("ProfilerStep", "backward"), 1, 50_000, 50_000, 50_000, 1, 5_000),
+        _ranges(("ProfilerStep", "forward"), 1, 20_000, 20_000, 20_000, 1, 3_000),
     ]
 
 
@@ -149,8 +157,10 @@ def test_sequences_of_memory_bound_kernels_on_a_stream() -> None:
         (_ADD, 0, 140, 20), (_ADD, 1, 150, 1), (_ADD, 0, 170, 20), (gemm, 0, 200, 100),
         (_ADD, 0, 310, 1),
     ])  # fmt: skip
-    assert kernel_sequences(profile) == [KernelSequence((0, 0), 2, 60, 15)]
-    assert profiles_activity.sequence_text(profile, kernel_sequences(profile)[0]).endswith(" x 2")
+    (found,) = kernel_sequences(profile)
+    assert (found.kernels, found.count) == ((0, 0), 2)
+    assert (found.seconds, found.gaps) == pytest.approx((60e-9, 15e-9))
+    assert found.text.endswith(" x 2")
     profile.timeline = False
     assert kernel_sequences(profile) == []
     assert kernel_sequences(Profile("empty")) == []
@@ -208,8 +218,8 @@ def test_ranges_and_bytes_of_nsight_systems(tmp_path: Path) -> None:
         db.commit()
     profile = read(path)
     (copied,) = copy_traffic(profile)
-    assert (copied.name, copied.size, copied.bandwidth) == ("Memcpy Device-to-Host", 800, 8e9)
-    assert annotated_time(profile) == [AnnotatedTime(("named",), 1, 50, 50, 50, 1, 50)]
+    assert (copied.name, copied.bytes, copied.bandwidth) == ("Memcpy Device-to-Host", 800, 8e9)
+    assert annotated_time(profile) == [_ranges(("named",), 1, 50, 50, 50, 1, 50)]
 
 
 def test_reports_have_them(tmp_path: Path) -> None:

@@ -21,14 +21,16 @@ def test_medians_of_the_call_and_of_the_delay() -> None:
     profile = _profile(
         [(110, 5, 1), (230, 50, 2), (390, 50, 3)], [(300, 20, 3), (100, 10, 1), (200, 10, 2)]
     )
-    assert launch_costs(profile, 0) == LaunchCosts(launches=3, call=10, delay=30, short=1)
+    assert launch_costs(profile, 0) == LaunchCosts(
+        launches=3, call=10 * 1e-9, delay=30 * 1e-9, short=1
+    )
 
 
 def test_kernels_of_a_graph_and_without_a_call_have_no_launch_of_their_own() -> None:
     graph = [(110, 5, 1), (120, 5, 1), (130, 5, NONE), (140, 5, 9)]
     assert launch_costs(_profile(graph, [(100, 10, 1), (0, 5, NONE)]), 0) is None
     assert launch_costs(_profile([(210, 20, 2), *graph], [(200, 4, 2)]), 0) == LaunchCosts(
-        1, 4, 10, 0
+        1, 4 * 1e-9, 10 * 1e-9, 0
     )
 
 

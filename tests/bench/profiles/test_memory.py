@@ -51,7 +51,7 @@ def _file(tmp_path: Path) -> Path:
 def test_the_peak_is_in_the_operator_and_module_of_its_thread(tmp_path: Path) -> None:
     (used,) = memory_use(read(_file(tmp_path)))
     assert used == TensorMemory(
-        device=0, changes=4, first=1000, last=4500, peak=5000, reserved=9000, time=14_000,
+        device=0, changes=4, first=1000, last=4500, peak=5000, reserved=9000, time=14_000 * 1e-9,
         operator="aten::empty", module="Model_0", allocations=2, allocated=4500,
     )  # fmt: skip
 

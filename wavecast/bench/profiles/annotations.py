@@ -7,30 +7,28 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wavecast.bench.profiles.profile import NONE, Profile
+from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 
 _NUMBERED: Final = re.compile(r"#\d+$")
 """`ProfilerStep#6`: ranges that differ in their number only are one row."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotatedTime:
-    """Ranges of one name, with the names of the ranges around them (`path`). `host` is the time of
-    the ranges on the host, `device` that of the kernels launched in them, ranges within
-    included; both in nanoseconds. `shortest` and `longest` are of one range on the host."""
+class AnnotatedTime(JsonObject):
+    """Ranges that the program named; those within them are included."""
 
-    path: tuple[str, ...]
-    count: int
-    host: int
-    shortest: int
-    longest: int
-    launches: int
-    device: int
+    path: Annotated[tuple[str, ...], doc("names of the ranges around it and its own")]
+    count: Annotated[Count, doc("ranges")]
+    host: Annotated[NonNegative, doc("seconds of the ranges on the host")]
+    shortest: Annotated[NonNegative, doc("seconds of the shortest range on the host")]
+    longest: Annotated[NonNegative, doc("seconds of the longest range on the host")]
+    launches: Annotated[Count, doc("kernels launched in the ranges")]
+    device: Annotated[NonNegative, doc("seconds of these kernels")]
 
 
 def annotated_time(profile: Profile) -> list[AnnotatedTime]:
@@ -56,8 +54,16 @@ def annotated_time(profile: Profile) -> list[AnnotatedTime]:
     for path, duration in zip(paths, ranges.duration, strict=True):
         hosts[path].append(duration)
     found = [
-        AnnotatedTime(path, len(all_), sum(all_), min(all_), max(all_), *kernels[path])
-        for path, all_ in hosts.items()
+        AnnotatedTime(
+            path=path,
+            count=len(durations),
+            host=sum(durations) * 1e-9,
+            shortest=min(durations) * 1e-9,
+            longest=max(durations) * 1e-9,
+            launches=kernels[path][0],
+            device=kernels[path][1] * 1e-9,
+        )
+        for path, durations in hosts.items()
     ]
     return sorted(found, key=lambda one: (-one.device, -one.host, one.path))
 

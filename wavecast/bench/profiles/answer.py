@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from wavecast.arch.device import Device
 from wavecast.arch.select import load
+from wavecast.bench.profiles.activity import ProfileActivity, activity
 from wavecast.bench.profiles.calibration import overlaid
 from wavecast.bench.profiles.captured import size_products
 from wavecast.bench.profiles.changes import UNCHANGED, parse
@@ -30,7 +32,7 @@ from wavecast.pipeline.plan import Plan
 NOT_EXPLAINED: Final = ExplainedCode()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ProfileAnswer:
     """A file and what the run in it did. `devices` has the id of the chip of each device, where it
     is known. `predicted` has its operators with predicted times, `moved` the run on other chips;
@@ -63,7 +65,12 @@ class ProfileAnswer:
         tables = (profile.launches, profile.copies, profile.ops, profile.calls)
         return min(min(table.start) for table in tables if len(table))
 
-    @property
+    @cached_property
+    def activity(self) -> ProfileActivity:
+        """Copies, collectives, ranges, queues …, analysed when they are first used."""
+        return activity(self.profile, self.summary)
+
+    @cached_property
     def findings(self) -> list[ProfileFinding]:
         """What could make the run faster."""
         return findings(self.profile, self.summary, self.predicted)

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from wavecast.bench.profiles.changes import UNCHANGED, ProfileChanges
 from wavecast.bench.profiles.predicted import OperatorTime, PredictedProfile, predict
 from wavecast.bench.profiles.profile import Profile
 from wavecast.bench.profiles.replay import ProfileTimeline, measured, replay
+from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 from wavecast.errors import MissingFact
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.intervals import HALF_WIDTH
@@ -42,15 +43,13 @@ class RatioBasis(Enum):
     CHIP = "as memory and matrix rates"
 
 
-@dataclass(frozen=True, slots=True)
-class ClassResidual:
-    """Measured over predicted time of the operators of a category: their sums' ratio, and the
-    standard deviation of its logarithm over operators, weighted by time."""
+class ClassResidual(JsonObject):
+    """Measured over predicted time of the operators of a category here."""
 
-    category: str
-    operators: int
-    ratio: float
-    deviation: float
+    category: Annotated[str, doc("what the kernels compute")]
+    operators: Annotated[Count, doc("operators with sizes")]
+    ratio: Annotated[NonNegative, doc("measured over predicted time, of their sums")]
+    deviation: Annotated[NonNegative, doc("standard deviation of its logarithm over operators")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,8 @@ def elsewhere(
     for row, (one, other) in enumerate(zip(here.operators, there.operators, strict=True)):
         if not one.why_not and not other.why_not and one.predicted:
             # What another library's kernel loses is not carried over.
-            ratio = other.predicted / (one.measured if other.replaced else one.predicted)
+            replaced = (other.name, other.sizes) in there.replaced
+            ratio = other.predicted / (one.measured if replaced else one.predicted)
             known[row] = (ratio, math.hypot(one.deviation, other.deviation))
             of_category[one.category].append((one.measured, ratio))
     for category, pairs in list(of_category.items()):

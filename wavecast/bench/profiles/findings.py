@@ -7,8 +7,7 @@ overlap and do not add up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from wavecast.bench.profiles.counters import L2_HIT, by_operator
 from wavecast.bench.profiles.predicted import PredictedProfile
@@ -19,6 +18,7 @@ from wavecast.bench.profiles.summary import (
     DeviceSummary,
     ProfileSummary,
 )
+from wavecast.documents.base import JsonObject, NonNegative, doc
 
 _TRAFFIC: Final = 1.5
 """Bytes by counters over the least bytes, above which memory traffic is reported."""
@@ -37,14 +37,13 @@ _ADVICE: Final[Mapping[str, str]] = {
 _ELSE: Final = "another kernel for these sizes"
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileFinding:
-    """What to do, why, and the nanoseconds it could save."""
+class ProfileFinding(JsonObject):
+    """What could make the run faster."""
 
-    what: str
-    evidence: str
-    advice: str
-    nanoseconds: float
+    what: Annotated[str, doc("operator, kernels or device")]
+    evidence: Annotated[str, doc("the figures")]
+    advice: Annotated[str, doc("what to do")]
+    seconds: Annotated[NonNegative, doc("time that it could save")]
 
 
 def findings(
@@ -58,8 +57,8 @@ def findings(
         found += [*_slow(predicted), *_unfilled(profile, summary, predicted)]
         found += _memory(profile, predicted)
     span = max((device.span for device in summary.devices), default=0)
-    kept = [one for one in found if one.nanoseconds >= _LEAST * span]
-    return sorted(kept, key=lambda one: -one.nanoseconds)
+    kept = [one for one in found if one.seconds >= _LEAST * span * 1e-9]
+    return sorted(kept, key=lambda one: -one.seconds)
 
 
 def _idle(devices: Sequence[DeviceSummary]) -> Iterator[ProfileFinding]:
@@ -69,14 +68,14 @@ def _idle(devices: Sequence[DeviceSummary]) -> Iterator[ProfileFinding]:
             f"device {device.device} waits for the host",
             f"{late / max(1, device.span):.0%} of its time, nothing is launched yet",
             "graphs (--what-if graphs), torch.compile, or larger batches",
-            late,
+            late * 1e-9,
         )
         waited = device.idle.get(SYNCHRONISATION, 0)
         yield ProfileFinding(
             f"device {device.device} is idle after waits of the host",
             f"{waited / max(1, device.span):.0%} of its time, after a synchronising call",
             "avoid .item(), .cpu() and synchronize() between launches",
-            waited,
+            waited * 1e-9,
         )
 
 
@@ -86,7 +85,7 @@ def _collectives(devices: Sequence[DeviceSummary]) -> Iterator[ProfileFinding]:
             f"collectives of device {device.device} run alone",
             f"{device.exposed / max(1, device.span):.0%} of its time, nothing else runs",
             "overlap them with computation, or look for the slowest rank",
-            device.exposed,
+            device.exposed * 1e-9,
         )
 
 
@@ -99,7 +98,7 @@ def _slow(predicted: PredictedProfile) -> Iterator[ProfileFinding]:
                 f"{one.measured / one.predicted:.2f} x the predicted time, "
                 f"{one.measured / one.high:.2f} x the upper end of its interval",
                 _ADVICE.get(one.category, _ELSE),
-                (one.measured - one.predicted) * 1e9,
+                one.measured - one.predicted,
             )
 
 
@@ -114,7 +113,7 @@ def _memory(profile: Profile, predicted: PredictedProfile) -> Iterator[ProfileFi
             f"{time.name} {time.sizes}",
             f"memory moves {one.moved / one.least:.1f} x the least bytes{hit}",
             "order workgroups so that those that run together share data, or larger tiles",
-            time.measured * (1 - one.least / one.moved) * 1e9,
+            time.measured * (1 - one.least / one.moved),
         )
 
 
@@ -134,7 +133,7 @@ def _unfilled(
             f"{kernels} kernels have fewer workgroups than the device has units",
             f"of {units} units some have no work",
             "smaller tiles, split-K, or several of these kernels at once",
-            total,
+            total * 1e-9,
         )
 
 

@@ -4,24 +4,22 @@ shorter than the call that launched them; and the launches that wait in a queue.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wavecast.bench.profiles.profile import NONE, Profile
+from wavecast.documents.base import Count, JsonObject, NonNegative, Share, doc
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchCosts:
-    """Of `launches` kernels that one call each launched: medians, in nanoseconds, of the time
-    in the call and from its start to that of the kernel; `short` kernels take no longer than their
-    call."""
+class LaunchCosts(JsonObject):
+    """Launches of kernels by one call each; those of graphs are launched together."""
 
-    launches: int
-    call: int
-    delay: int
-    short: int
+    launches: Annotated[Count, doc("kernels that one call each launched")]
+    call: Annotated[NonNegative, doc("median seconds in the launching call")]
+    delay: Annotated[float, doc("median seconds from the start of the call to that of the kernel")]
+    short: Annotated[Count, doc("kernels that take no longer than the call that launched them")]
 
 
 def launch_costs(profile: Profile, device: int) -> LaunchCosts | None:
@@ -43,21 +41,18 @@ def launch_costs(profile: Profile, device: int) -> LaunchCosts | None:
     started = np.asarray(calls.start, dtype=np.int64)[call_of]
     delay = np.asarray(launches.start, dtype=np.int64)[kernels] - started
     short = np.asarray(launches.duration, dtype=np.int64)[kernels] <= took
-    medians = int(np.median(took)), int(np.median(delay))
+    medians = int(np.median(took)) * 1e-9, int(np.median(delay)) * 1e-9
     return LaunchCosts(len(kernels), *medians, int(short.sum()))
 
 
-@dataclass(frozen=True, slots=True)
-class QueueLength:
-    """Launches of a stream whose call has begun and whose kernel has not started: the mean over the
-    time from the first call to the last start, the most at a time, and the share of that time in
-    which there are none: the host is what the stream waits for. A graph is one launch."""
+class QueueLength(JsonObject):
+    """Launches of a stream whose call has begun and whose kernel has not started."""
 
-    stream: int
-    launches: int
-    mean: float
-    longest: int
-    empty: float
+    stream: Annotated[int, doc("number of the stream")]
+    launches: Annotated[Count, doc("launches; a graph is one")]
+    mean: Annotated[NonNegative, doc("mean number over time")]
+    longest: Annotated[Count, doc("the most at a time")]
+    empty: Annotated[Share, doc("share of the time in which there are none")]
 
 
 def queue_lengths(profile: Profile, device: int) -> list[QueueLength]:

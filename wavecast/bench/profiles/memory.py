@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from wavecast.bench.profiles.profile import NONE, MemorySamples, Profile
+from wavecast.documents.base import Count, JsonObject, doc
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMemory:
-    """Of one device, as PyTorch numbers it, in bytes.
+class TensorMemory(JsonObject):
+    """Memory of a device that PyTorch's allocator manages (`profile_memory=True`)."""
 
-    `first` and `last` are allocated at the first and at the last change, `peak` at most: `time`
-    nanoseconds after the first change, in an operator and a module (empty: not known);
-    `reserved` is the most that the allocator has from the driver. `allocations` counts what grew,
-    `allocated` its bytes.
-    """
-
-    device: int
-    changes: int
-    first: int
-    last: int
-    peak: int
-    reserved: int
-    time: int
-    operator: str
-    module: str
-    allocations: int
-    allocated: int
+    device: Annotated[int, doc("number of the device in PyTorch")]
+    changes: Annotated[Count, doc("allocations and releases in the file")]
+    first: Annotated[Count, doc("bytes that tensors have at the first change")]
+    last: Annotated[Count, doc("bytes that tensors have at the last change")]
+    peak: Annotated[Count, doc("the most bytes that tensors have")]
+    reserved: Annotated[Count, doc("the most bytes that the allocator has from the driver")]
+    time: Annotated[float, doc("seconds from the first change to when tensors have the most")]
+    operator: Annotated[str, doc("the operator then; empty: not known")]
+    module: Annotated[str, doc("the module then; empty: not known")]
+    allocations: Annotated[Count, doc("allocations")]
+    allocated: Annotated[Count, doc("bytes of all allocations together")]
 
 
 def memory_use(profile: Profile) -> list[TensorMemory]:
@@ -53,7 +47,7 @@ def _use(profile: Profile, device: int) -> TensorMemory:
         last=int(allocated[-1]),
         peak=int(allocated.max()),
         reserved=max(samples.reserved),
-        time=samples.time[at] - min(samples.time),
+        time=(samples.time[at] - min(samples.time)) * 1e-9,
         operator=operator,
         module=module,
         allocations=len(growth),

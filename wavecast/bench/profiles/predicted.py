@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from wavecast.arch.device import Device
 from wavecast.bench.profiles import tensor_bytes
@@ -27,6 +28,7 @@ from wavecast.bench.profiles.kernel_names import shown
 from wavecast.bench.profiles.kernel_sizes import operation
 from wavecast.bench.profiles.libraries import LibraryPrices
 from wavecast.bench.profiles.profile import NONE, Profile
+from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, doc
 from wavecast.errors import MissingFact, MissingTool
 from wavecast.extras import install_hint
 from wavecast.perfmodel.intervals import HALF_WIDTH
@@ -41,34 +43,26 @@ if TYPE_CHECKING:
 _LISTED: Final = "float"
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorTime:
-    """All calls of one operator with one set of sizes, or launches of one kernel without an
-    operator; `by_name` says that the sizes are those of names and grids, `replaced` that another
-    library is predicted than the one that ran.
+class OperatorTime(JsonObject):
+    """All calls of an operator with the same sizes."""
 
-    `measured` is the time of their kernels in seconds, `predicted` with `low` and `high` that of as
-    many calls; `kernel` the library that is assumed, `form` what the name of the longest kernel
-    says about it, `category` by the names of the kernels. `why_not` says why there is no
-    prediction, and is empty otherwise.
-    """
-
-    name: str
-    sizes: str
-    count: int
-    measured: float
-    category: str
-    predicted: float = 0.0
-    low: float = 0.0
-    high: float = 0.0
-    kernel: str = ""
-    limiter: str = ""
-    flops: float = 0.0
-    bytes: float = 0.0
-    why_not: str = ""
-    form: str = ""
-    by_name: bool = False
-    replaced: bool = False
+    name: Annotated[str, doc("the operator, such as aten::mm")]
+    sizes: Annotated[str, doc("sizes of its arguments, as JSON")]
+    count: Annotated[Count, doc("calls")]
+    measured: Annotated[NonNegative, doc("seconds of their kernels")]
+    category: Annotated[str, doc("what the kernels compute, by their names")]
+    predicted: Annotated[NonNegative, doc("predicted seconds; 0 without a prediction")] = 0.0
+    low: Low = 0.0
+    high: High = 0.0
+    kernel: Annotated[str, doc("the library or kernel that is assumed")] = ""
+    limiter: Annotated[str, doc("the resource that decides its time")] = ""
+    flops: Annotated[NonNegative, doc("useful FLOPs of all calls")] = 0.0
+    bytes: Annotated[NonNegative, doc("least bytes of all calls")] = 0.0
+    why_not: Annotated[str, doc("why there is no prediction; else empty")] = ""
+    form: Annotated[str, doc("tile, dtype and layout by the name of the longest kernel")] = ""
+    by_name: Annotated[bool, doc("the sizes are those of names and grids, not of an operator")] = (
+        False
+    )
 
     @property
     def deviation(self) -> float:
@@ -85,12 +79,13 @@ class OperatorTime:
 class PredictedProfile:
     """The operators of a profile, longest first, in the same order on every device. `covered` is
     the share of the kernels' time that is predicted, `rows` the number of the operator of every
-    launch."""
+    launch, `replaced` (name, sizes) of operators with another library than the one that ran."""
 
     device: Device
     operators: tuple[OperatorTime, ...]
     notes: tuple[str, ...] = ()
     rows: Sequence[int] = ()
+    replaced: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def known(self) -> tuple[OperatorTime, ...]:
@@ -134,7 +129,8 @@ def predict(
     infos = profile.launches.info
     rows = [position[row_of[found.key(n), infos[n]]] for n in range(len(profile.launches))]
     ordered = tuple(times[number] for number in order)
-    return PredictedProfile(device, ordered, tuple(predictor.notes), rows)
+    notes, replaced = tuple(predictor.notes), frozenset(predictor.replaced)
+    return PredictedProfile(device, ordered, notes, rows, replaced)
 
 
 def _common_type(profile: Profile, groups: Iterable[LaunchGroup]) -> str:
@@ -160,6 +156,7 @@ class _Predictor:
         self._libraries = LibraryPrices(device, changes.libraries)
         self._listed = _common_type(profile, groups.groups.values())
         self._batch = changes.batch_of(profile)
+        self.replaced: set[tuple[str, str]] = set()
 
     def times(self, group: LaunchGroup) -> list[tuple[OperatorTime, LaunchGroup]]:
         """Of all calls of a group, whose operator is the first of its chain; a later one is priced
@@ -264,6 +261,8 @@ class _Predictor:
         bounded = next((t.priced.bounded for t in times if t.priced.bounded), "")
         if bounded:
             return replace(given, why_not=bounded)
+        if chosen != list(launched):
+            self.replaced.add((given.name, given.sizes))
         longest = max(times, key=lambda time: time.seconds)
         works = [time.priced.node.op.work() for time in times]
         return replace(
@@ -275,7 +274,6 @@ class _Predictor:
             limiter=longest.priced.limiter,
             flops=count * sum(sum((work.flops or {}).values()) for work in works),
             bytes=count * sum(work.bytes or 0.0 for work in works),
-            replaced=chosen != list(launched),
         )
 
     @property

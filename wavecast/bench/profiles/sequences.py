@@ -4,13 +4,15 @@ compiler or a fused kernel could make one kernel."""
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Annotated, Final
 
 import numpy as np
 
-from wavecast.bench.profiles.kernel_names import recognise
+from wavecast.bench.profiles.kernel_names import functor, recognise, short
 from wavecast.bench.profiles.profile import Profile
+from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 
 _FUSIBLE: Final = frozenset(
     {"cache and positions", "element-wise", "index and copy", "norm", "quantisation", "reduction",
@@ -20,15 +22,14 @@ _LONGEST: Final = 32
 """Kernels of a run; a longer run, as of an optimizer without `foreach`, is divided."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSequence:
-    """A run of `kernels` (numbers of `Profile.kernels`) that occurs `count` times, all of them with
-    the same kernels and grids. `nanoseconds` are those of its kernels, `gaps` those between."""
+class KernelSequence(JsonObject):
+    """Memory-bound kernels that follow each other on a stream, with the same kernels each time."""
 
-    kernels: tuple[int, ...]
-    count: int
-    nanoseconds: int
-    gaps: int
+    kernels: Annotated[tuple[Count, ...], doc("numbers in the order of the file's first launches")]
+    text: Annotated[str, doc("short names of the kernels, with the number of those that repeat")]
+    count: Annotated[Count, doc("how often they occur")]
+    seconds: Annotated[NonNegative, doc("time of the kernels, of all occurrences")]
+    gaps: Annotated[NonNegative, doc("seconds between them, of all occurrences")]
 
 
 def kernel_sequences(profile: Profile) -> list[KernelSequence]:
@@ -63,8 +64,22 @@ def kernel_sequences(profile: Profile) -> list[KernelSequence]:
     for first, last in zip(bounds.tolist(), [*bounds[1:].tolist(), len(order)], strict=True):
         if last - first > 1:
             finish(first, last)
-    found = [KernelSequence(kernels, *total) for kernels, total in runs.items()]
-    return sorted(found, key=lambda one: -one.nanoseconds)
+    found = [
+        KernelSequence(kernels, _text(profile, kernels), count, busy * 1e-9, gaps * 1e-9)
+        for kernels, (count, busy, gaps) in runs.items()
+    ]
+    return sorted(found, key=lambda one: -one.seconds)
+
+
+def _text(profile: Profile, kernels: Sequence[int]) -> str:
+    """Short names of the kernels; a name that repeats is written once with its number."""
+    names = (_brief(profile.kernels[number].name) for number in kernels)
+    runs = ((name, len(list(equal))) for name, equal in groupby(names))
+    return " → ".join(name + (f" x {length}" if length > 1 else "") for name, length in runs)
+
+
+def _brief(name: str) -> str:
+    return functor(name) or short(name).removeprefix("at::native::")
 
 
 __all__ = ["KernelSequence", "kernel_sequences"]

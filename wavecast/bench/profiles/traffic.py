@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 
 from wavecast.bench.profiles.profile import NONE, CollectiveMessage, Profile
+from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 
 _TWICE: Final = frozenset({"allreduce", "all_reduce", "allreduce_coalesced"})
 _ONCE: Final = frozenset(
@@ -20,64 +20,48 @@ _WHOLE: Final = frozenset({"broadcast", "reduce", "send", "recv"})
 of n ranks (nccl-tests, doc/PERFORMANCE.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CopyTraffic:
-    """Copies of one name: `size` bytes in all, of those `sized` that have bytes in the file, which
-    take `sized_time` nanoseconds of the `nanoseconds` of all `count`."""
+class CopyTraffic(JsonObject):
+    """Copies and fills of one name."""
 
-    name: str
-    count: int
-    nanoseconds: int
-    sized: int
-    size: int
-    sized_time: int
-
-    @property
-    def bandwidth(self) -> float | None:
-        """Bytes per second; None where the file has no bytes."""
-        return self.size / self.sized_time * 1e9 if self.sized and self.sized_time else None
+    name: Annotated[str, doc("name in the file")]
+    count: Annotated[Count, doc("copies")]
+    seconds: Annotated[NonNegative, doc("time of all copies")]
+    bytes: Annotated[Count, doc("bytes of the copies that have them in the file")]
+    bandwidth: Annotated[float | None, doc("bytes per second; null: no bytes in the file")]
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveTraffic:
-    """Launches of collectives with one message. Times are in nanoseconds and include the wait for
-    other ranks; `shortest` is the launch that waited least."""
+class CollectiveTraffic(JsonObject):
+    """Launches of collectives with one message; times include the wait for other ranks."""
 
-    message: CollectiveMessage
-    count: int
-    nanoseconds: int
-    shortest: int
+    operation: Annotated[str, doc("name of the operation in the file")]
+    ranks: Annotated[Count, doc("ranks of the group; 0: not in the file")]
+    input_bytes: Annotated[Count, doc("bytes of the input on one rank")]
+    output_bytes: Annotated[Count, doc("bytes of the output on one rank")]
+    count: Annotated[Count, doc("launches")]
+    seconds: Annotated[NonNegative, doc("time of all launches")]
+    algorithm_bandwidth: Annotated[
+        float | None, doc("larger of input and output over the mean time, bytes per second")
+    ]
+    bus_bandwidth: Annotated[
+        float | None, doc("over the links of a rank, as nccl-tests defines it; null: not known")
+    ]
+    best_bus_bandwidth: Annotated[float | None, doc("that of the shortest launch")]
 
     @property
     def size(self) -> int:
         """The larger of input and output, in bytes: what algorithm bandwidth is of."""
-        return max(self.message.input_bytes, self.message.output_bytes)
+        return max(self.input_bytes, self.output_bytes)
 
-    @property
-    def algorithm_bandwidth(self) -> float | None:
-        """Bytes per second over the mean time."""
-        return self.size * self.count / self.nanoseconds * 1e9 if self.nanoseconds else None
 
-    @property
-    def bus_bandwidth(self) -> float | None:
-        """Bytes per second over the links of a rank in the mean time; None where the operation or
-        the number of ranks is not known."""
-        return self._bus(self.algorithm_bandwidth)
-
-    @property
-    def best_bus_bandwidth(self) -> float | None:
-        """That of the shortest launch."""
-        return self._bus(self.size / self.shortest * 1e9 if self.shortest else None)
-
-    def _bus(self, bandwidth: float | None) -> float | None:
-        operation, ranks = self.message.operation, self.message.ranks
-        if bandwidth is None:
-            return None
-        if operation in _WHOLE:
-            return bandwidth
-        if not ranks or operation not in _TWICE | _ONCE:
-            return None
-        return bandwidth * (2 if operation in _TWICE else 1) * (ranks - 1) / ranks
+def bus_bandwidth(message: CollectiveMessage, bandwidth: float | None) -> float | None:
+    """Bytes per second over the links of a rank, from the algorithm bandwidth; None where the
+    operation or the number of ranks is not known."""
+    operation, ranks = message.operation, message.ranks
+    if bandwidth is None or operation in _WHOLE:
+        return bandwidth
+    if not ranks or operation not in _TWICE | _ONCE:
+        return None
+    return bandwidth * (2 if operation in _TWICE else 1) * (ranks - 1) / ranks
 
 
 def copy_traffic(profile: Profile) -> list[CopyTraffic]:
@@ -90,17 +74,17 @@ def copy_traffic(profile: Profile) -> list[CopyTraffic]:
         mine = info == number
         sized = mine & (size != NONE)
         if mine.any():
+            total, time = int(size[sized].sum()), int(duration[sized].sum())
             found.append(
                 CopyTraffic(
-                    name,
-                    int(mine.sum()),
-                    int(duration[mine].sum()),
-                    int(sized.sum()),
-                    int(size[sized].sum()),
-                    int(duration[sized].sum()),
+                    name=name,
+                    count=int(mine.sum()),
+                    seconds=int(duration[mine].sum()) * 1e-9,
+                    bytes=total,
+                    bandwidth=total / time * 1e9 if time else None,
                 )
             )
-    return sorted(found, key=lambda one: -one.nanoseconds)
+    return sorted(found, key=lambda one: -one.seconds)
 
 
 def collective_traffic(profile: Profile) -> list[CollectiveTraffic]:
@@ -108,8 +92,31 @@ def collective_traffic(profile: Profile) -> list[CollectiveTraffic]:
     times: dict[CollectiveMessage, list[int]] = {}
     for launch, message in profile.messages.items():
         times.setdefault(message, []).append(profile.launches.duration[launch])
-    found = [CollectiveTraffic(key, len(all_), sum(all_), min(all_)) for key, all_ in times.items()]
-    return sorted(found, key=lambda one: -one.nanoseconds)
+    found = [_collective(message, durations) for message, durations in times.items()]
+    return sorted(found, key=lambda one: -one.seconds)
 
 
-__all__ = ["CollectiveTraffic", "CopyTraffic", "collective_traffic", "copy_traffic"]
+def _collective(message: CollectiveMessage, durations: list[int]) -> CollectiveTraffic:
+    size = max(message.input_bytes, message.output_bytes)
+    time, shortest = sum(durations), min(durations)
+    algorithm = size * len(durations) / time * 1e9 if time else None
+    return CollectiveTraffic(
+        operation=message.operation,
+        ranks=message.ranks,
+        input_bytes=message.input_bytes,
+        output_bytes=message.output_bytes,
+        count=len(durations),
+        seconds=time * 1e-9,
+        algorithm_bandwidth=algorithm,
+        bus_bandwidth=bus_bandwidth(message, algorithm),
+        best_bus_bandwidth=bus_bandwidth(message, size / shortest * 1e9 if shortest else None),
+    )
+
+
+__all__ = [
+    "CollectiveTraffic",
+    "CopyTraffic",
+    "bus_bandwidth",
+    "collective_traffic",
+    "copy_traffic",
+]
