@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Positive, doc
-from wavecast.documents.system import IntervalJson
+from wavecast.systems.intervals import Interval
 
 
 class GraphKernelJson(JsonObject):
@@ -41,7 +41,7 @@ class ModuleJson(JsonObject):
     device_id: Annotated[str, doc("id of the GPU in `wavecast arch`")]
     engine: Annotated[str, doc("eager or compile")]
     parameters: Annotated[Count, doc("elements of the weights")]
-    total: Annotated[IntervalJson, doc("a run, from the first call to the end of the last kernel")]
+    total: Annotated[Interval, doc("a run, from the first call to the end of the last kernel")]
     device: Annotated[NonNegative, doc("seconds of all kernels")]
     host: Annotated[NonNegative, doc("until the host has launched the last kernel")]
     idle: Annotated[NonNegative, doc("in which the GPU waits for the host")]

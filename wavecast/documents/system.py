@@ -11,24 +11,8 @@ from wavecast.documents.system_changes import (
     ModelWhatIfJson,
     TokenCostJson,
 )
-
-
-class IntervalJson(JsonObject):
-    """A predicted figure with its 80 % interval."""
-
-    value: Annotated[NonNegative, doc("the prediction")]
-    low: Annotated[NonNegative, doc("lower end")]
-    high: Annotated[NonNegative, doc("upper end")]
-    basis: Annotated[str, doc("the measured runs that the interval was derived from")]
-
-
-class LatenciesJson(JsonObject):
-    """A time in seconds over all requests."""
-
-    mean: Annotated[NonNegative, doc("mean")]
-    p50: Annotated[NonNegative, doc("median")]
-    p90: Annotated[NonNegative, doc("90 % quantile")]
-    p99: Annotated[NonNegative, doc("99 % quantile")]
+from wavecast.systems.intervals import Interval
+from wavecast.systems.serving import Latencies
 
 
 class StepKernelJson(JsonObject):
@@ -64,13 +48,13 @@ class ServingJson(JsonObject):
     concurrency: Annotated[Count, doc("requests at once; 0 for an open loop")]
     rate: Annotated[NonNegative, doc("requests per second of an open loop, else 0")]
     requests: Annotated[Positive, doc("simulated requests of one replica")]
-    ttft: Annotated[IntervalJson, doc("mean time to first token, seconds")]
-    tpot: Annotated[IntervalJson, doc("mean time per output token after the first, seconds")]
-    output_rate: Annotated[IntervalJson, doc("output tokens per second of all GPUs")]
-    ttft_of_requests: Annotated[LatenciesJson, doc("time to first token")]
-    tpot_of_requests: Annotated[LatenciesJson, doc("time per output token")]
-    itl_of_tokens: Annotated[LatenciesJson, doc("time between tokens of a request")]
-    end_to_end: Annotated[LatenciesJson, doc("whole requests")]
+    ttft: Annotated[Interval, doc("mean time to first token, seconds")]
+    tpot: Annotated[Interval, doc("mean time per output token after the first, seconds")]
+    output_rate: Annotated[Interval, doc("output tokens per second of all GPUs")]
+    ttft_of_requests: Annotated[Latencies, doc("time to first token")]
+    tpot_of_requests: Annotated[Latencies, doc("time per output token")]
+    itl_of_tokens: Annotated[Latencies, doc("time between tokens of a request")]
+    end_to_end: Annotated[Latencies, doc("whole requests")]
     running: Annotated[Count, doc("most sequences that ran at once")]
     prefill_share: Annotated[Share, doc("share of the time in steps with prompts")]
     preemptions: Annotated[Count, doc("how often a sequence lost its cache and was computed again")]

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, doc
-
-
-class SpeedupJson(JsonObject):
-    """A time before over the time after a change."""
-
-    value: Annotated[NonNegative, doc("the prediction")]
-    low: Low
-    high: High
+from wavecast.systems.comparison import StepBound, SystemRatio
+from wavecast.systems.whatif import Speedup
 
 
 class ChangedServingJson(JsonObject):
@@ -22,13 +16,13 @@ class ChangedServingJson(JsonObject):
     rate: Annotated[NonNegative, doc("requests per second of an open loop, else 0")]
     ttft_before: Annotated[NonNegative, doc("mean time to first token, seconds")]
     ttft_after: Annotated[NonNegative, doc("the same after the change")]
-    ttft_speedup: Annotated[SpeedupJson, doc("before over after")]
+    ttft_speedup: Annotated[Speedup, doc("before over after")]
     tpot_before: Annotated[NonNegative, doc("mean time per output token, seconds")]
     tpot_after: Annotated[NonNegative, doc("the same after the change")]
-    tpot_speedup: Annotated[SpeedupJson, doc("before over after")]
+    tpot_speedup: Annotated[Speedup, doc("before over after")]
     output_rate_before: Annotated[NonNegative, doc("output tokens per second of all GPUs")]
     output_rate_after: Annotated[NonNegative, doc("the same after the change")]
-    rate_per_gpu_speedup: Annotated[SpeedupJson, doc("tokens/s per GPU, after over before")]
+    rate_per_gpu_speedup: Annotated[Speedup, doc("tokens/s per GPU, after over before")]
 
 
 class ModelChangeJson(JsonObject):
@@ -49,32 +43,15 @@ class ModelWhatIfJson(JsonObject):
     together: Annotated[ModelChangeJson | None, doc("all changes at once; null for a single one")]
 
 
-class SystemRatioJson(JsonObject):
-    """A figure over that of the first system."""
-
-    value: Annotated[NonNegative, doc("the prediction")]
-    low: Low
-    high: High
-
-
-class StepBoundJson(JsonObject):
-    """What bounds the decode step."""
-
-    cause: Annotated[str, doc("host, or the limiter of most of the time of the kernels")]
-    share: Annotated[NonNegative, doc("its share of the step")]
-    module: Annotated[str, doc("the module with most of the time")]
-    module_share: Annotated[NonNegative, doc("its share of the step")]
-
-
 class ComparedServingJson(JsonObject):
     """A load on a system of a comparison."""
 
     concurrency: Annotated[Count, doc("requests at once; 0 for an open loop")]
     rate: Annotated[NonNegative, doc("requests per second of an open loop, else 0")]
-    ttft: Annotated[SystemRatioJson, doc("time to first token over that of the first system")]
-    tpot: Annotated[SystemRatioJson, doc("time per output token over that of the first system")]
-    rate_per_gpu: Annotated[SystemRatioJson, doc("tokens/s per GPU over that of the first system")]
-    bound: Annotated[StepBoundJson, doc("what bounds the decode step")]
+    ttft: Annotated[SystemRatio, doc("time to first token over that of the first system")]
+    tpot: Annotated[SystemRatio, doc("time per output token over that of the first system")]
+    rate_per_gpu: Annotated[SystemRatio, doc("tokens/s per GPU over that of the first system")]
+    bound: Annotated[StepBound, doc("what bounds the decode step")]
 
 
 class ComparedSystemJson(JsonObject):

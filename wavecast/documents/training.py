@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Positive, doc
-from wavecast.documents.system import IntervalJson
+from wavecast.systems.intervals import Interval
 
 
 class TrainingKernelJson(JsonObject):
@@ -35,13 +35,13 @@ class TrainingMemoryJson(JsonObject):
 class TrainingFiguresJson(JsonObject):
     """A training step; communication and phases are of a mean GPU."""
 
-    seconds: Annotated[IntervalJson, doc("one step")]
-    tokens_per_gpu: Annotated[IntervalJson, doc("tokens per second and GPU")]
-    mfu: Annotated[IntervalJson | None, doc("useful FLOP/s over the peak of the dtype")]
+    seconds: Annotated[Interval, doc("one step")]
+    tokens_per_gpu: Annotated[Interval, doc("tokens per second and GPU")]
+    mfu: Annotated[Interval | None, doc("useful FLOP/s over the peak of the dtype")]
     peak_dtype: Annotated[str, doc("dtype whose peak MFU is a share of")]
-    exposed_communication: Annotated[IntervalJson, doc("share of a step")]
-    bubble: Annotated[IntervalJson, doc("share of the pipeline's time that the busiest GPU waits")]
-    training_seconds: Annotated[IntervalJson | None, doc("all tokens; null: number not given")]
+    exposed_communication: Annotated[Interval, doc("share of a step")]
+    bubble: Annotated[Interval, doc("share of the pipeline's time that the busiest GPU waits")]
+    training_seconds: Annotated[Interval | None, doc("all tokens; null: number not given")]
     phases: Annotated[Numbers, doc("seconds of kernels by phase")]
     exposed: Annotated[Numbers, doc("seconds of communication that nothing hides, by parallelism")]
     hidden: Annotated[Numbers, doc("seconds of communication that compute hides")]

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from wavecast.documents import base
 from wavecast.documents.graph import GraphDocument, GraphKernelJson, GraphMemoryJson, ModuleJson
-from wavecast.documents.system import IntervalJson
 from wavecast.report import graph_words, kernel_tables, units
 from wavecast.report.systems_words import times
 from wavecast.report.terminal_text import safe
@@ -144,7 +143,7 @@ def _module(answer: ModuleAnswer) -> ModuleJson:
         device_id=answer.device.id,
         engine=answer.framework.name,
         parameters=answer.graph.parameters,
-        total=IntervalJson.of(answer.total),
+        total=answer.total,
         device=time.device,
         host=time.host,
         idle=time.idle,

@@ -12,8 +12,6 @@ from rich.text import Text
 from wavecast.documents import base
 from wavecast.documents.system import (
     EngineStepJson,
-    IntervalJson,
-    LatenciesJson,
     MemoryJson,
     ModelJson,
     ServingJson,
@@ -33,7 +31,6 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.systems.answer import ModelAnswer, ServingAnswer
-    from wavecast.systems.intervals import Interval
     from wavecast.systems.step import LayerKernel
     from wavecast.systems.study import ModelStudy
 
@@ -184,13 +181,13 @@ def _serving(serving: ServingAnswer) -> ServingJson:
         concurrency=load.concurrency,
         rate=load.rate,
         requests=served.requests,
-        ttft=_interval(serving.ttft),
-        tpot=_interval(serving.tpot),
-        output_rate=_interval(serving.output_rate),
-        ttft_of_requests=LatenciesJson.of(served.ttft),
-        tpot_of_requests=LatenciesJson.of(served.tpot),
-        itl_of_tokens=LatenciesJson.of(served.itl),
-        end_to_end=LatenciesJson.of(served.end_to_end),
+        ttft=serving.ttft,
+        tpot=serving.tpot,
+        output_rate=serving.output_rate,
+        ttft_of_requests=served.ttft,
+        tpot_of_requests=served.tpot,
+        itl_of_tokens=served.itl,
+        end_to_end=served.end_to_end,
         running=served.running,
         prefill_share=served.prefill_share,
         preemptions=served.preemptions,
@@ -198,10 +195,6 @@ def _serving(serving: ServingAnswer) -> ServingJson:
         prefill=EngineStepJson.of(serving.prefill, modules=dict(serving.prefill.modules)),
         kernels=[_kernel(kernel) for kernel in serving.kernels],
     )
-
-
-def _interval(interval: Interval) -> IntervalJson:
-    return IntervalJson.of(interval)
 
 
 def _kernel(kernel: LayerKernel) -> StepKernelJson:

@@ -12,7 +12,6 @@ from wavecast.documents.system_changes import (
     ChangedServingJson,
     ModelChangeJson,
     ModelWhatIfJson,
-    SpeedupJson,
 )
 from wavecast.report import systems_words, units
 from wavecast.report.kernel_tables import columns
@@ -115,13 +114,13 @@ def _serving(serving: ChangedServing) -> ChangedServingJson:
         rate=serving.after.load.rate,
         ttft_before=serving.before.ttft.value,
         ttft_after=serving.after.ttft.value,
-        ttft_speedup=SpeedupJson.of(serving.ttft),
+        ttft_speedup=serving.ttft,
         tpot_before=serving.before.tpot.value,
         tpot_after=serving.after.tpot.value,
-        tpot_speedup=SpeedupJson.of(serving.tpot),
+        tpot_speedup=serving.tpot,
         output_rate_before=serving.before.output_rate.value,
         output_rate_after=serving.after.output_rate.value,
-        rate_per_gpu_speedup=SpeedupJson.of(serving.rate_per_gpu),
+        rate_per_gpu_speedup=serving.rate_per_gpu,
     )
 
 

@@ -13,8 +13,6 @@ from wavecast.documents.system_changes import (
     ComparedServingJson,
     ComparedSystemJson,
     EnergyPriceJson,
-    StepBoundJson,
-    SystemRatioJson,
     TokenCostJson,
 )
 from wavecast.report import systems_words, units
@@ -96,10 +94,10 @@ def entry(found: ComparedSystem) -> ComparedSystemJson:
             ComparedServingJson(
                 concurrency=one.serving.load.concurrency,
                 rate=one.serving.load.rate,
-                ttft=SystemRatioJson.of(one.ttft),
-                tpot=SystemRatioJson.of(one.tpot),
-                rate_per_gpu=SystemRatioJson.of(one.rate_per_gpu),
-                bound=StepBoundJson.of(one.bound),
+                ttft=one.ttft,
+                tpot=one.tpot,
+                rate_per_gpu=one.rate_per_gpu,
+                bound=one.bound,
             )
             for one in found.servings
         ],

@@ -10,7 +10,6 @@ from rich.rule import Rule
 from rich.text import Text
 
 from wavecast.documents import base
-from wavecast.documents.system import IntervalJson
 from wavecast.documents.training import (
     TrainingDocument,
     TrainingFiguresJson,
@@ -138,13 +137,13 @@ def _answer(answer: TrainingAnswer) -> TrainingJson:
 def _figures_json(figures: TrainingFigures) -> TrainingFiguresJson:
     step = figures.step
     return TrainingFiguresJson(
-        seconds=IntervalJson.of(figures.seconds),
-        tokens_per_gpu=IntervalJson.of(figures.rate),
-        mfu=IntervalJson.of(figures.mfu) if figures.mfu else None,
+        seconds=figures.seconds,
+        tokens_per_gpu=figures.rate,
+        mfu=figures.mfu,
         peak_dtype=figures.peak_dtype,
-        exposed_communication=IntervalJson.of(figures.exposed),
-        bubble=IntervalJson.of(figures.bubble),
-        training_seconds=IntervalJson.of(figures.training) if figures.training else None,
+        exposed_communication=figures.exposed,
+        bubble=figures.bubble,
+        training_seconds=figures.training,
         phases=dict(step.phases),
         exposed=dict(step.exposed),
         hidden=dict(step.hidden),

@@ -17,29 +17,28 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from wavecast.documents.base import High, JsonObject, Low, NonNegative, doc
 from wavecast.systems.answer import ModelAnswer, ServingAnswer
 from wavecast.systems.intervals import Interval, RatioErrors, ratio_errors
 
 
-@dataclass(frozen=True, slots=True)
-class SystemRatio:
-    """A figure of a system over that of the first one, with an 80 % interval."""
+class SystemRatio(JsonObject):
+    """A figure over that of the first system."""
 
-    value: float
-    low: float
-    high: float
+    value: Annotated[NonNegative, doc("the prediction")]
+    low: Low
+    high: High
 
 
-@dataclass(frozen=True, slots=True)
-class StepBound:
-    """What bounds a step: `cause` is `host` or the limiter of most of the time of its kernels,
-    `share` of the step; `module` is where most of the time is."""
+class StepBound(JsonObject):
+    """What bounds the decode step."""
 
-    cause: str
-    share: float
-    module: str
-    module_share: float
+    cause: Annotated[str, doc("host, or the limiter of most of the time of the kernels")]
+    share: Annotated[NonNegative, doc("its share of the step")]
+    module: Annotated[str, doc("the module with most of the time")]
+    module_share: Annotated[NonNegative, doc("its share of the step")]
 
 
 @dataclass(frozen=True, slots=True)

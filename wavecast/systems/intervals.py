@@ -11,23 +11,24 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec.structs import replace
 
 from wavecast.arch import Device
+from wavecast.documents.base import JsonObject, NonNegative, doc
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A value, the ends of an interval that should hold 80 % of measurements, and `basis`: which
-    runs it was derived from."""
+class Interval(JsonObject):
+    """A predicted figure with its 80 % interval."""
 
-    value: float
-    low: float
-    high: float
-    basis: str
+    value: Annotated[NonNegative, doc("the prediction")]
+    low: Annotated[NonNegative, doc("lower end")]
+    high: Annotated[NonNegative, doc("upper end")]
+    basis: Annotated[str, doc("the measured runs that the interval was derived from")]
 
 
 DISTANCES: Final = {

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wavecast.documents.base import JsonObject, NonNegative, doc
 from wavecast.errors import UsageError
 from wavecast.systems.disaggregation import SETUP, Disaggregation
 from wavecast.systems.event_loop import ENDED, GROW, run
@@ -24,14 +25,13 @@ from wavecast.systems.workload import Load
 _QUANTILES: Final = (0.5, 0.9, 0.99)
 
 
-@dataclass(frozen=True, slots=True)
-class Latencies:
-    """Of all requests, in seconds: mean, median, 90 % and 99 % quantile."""
+class Latencies(JsonObject):
+    """A time in seconds over all requests."""
 
-    mean: float
-    p50: float
-    p90: float
-    p99: float
+    mean: Annotated[NonNegative, doc("mean")]
+    p50: Annotated[NonNegative, doc("median")]
+    p90: Annotated[NonNegative, doc("90 % quantile")]
+    p99: Annotated[NonNegative, doc("99 % quantile")]
 
 
 @dataclass(frozen=True, slots=True)

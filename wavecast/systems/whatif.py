@@ -15,8 +15,10 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from wavecast.arch.systems import System
+from wavecast.documents.base import High, JsonObject, Low, NonNegative, doc
 from wavecast.errors import WavecastError
 from wavecast.systems.answer import Deployment, ModelAnswer, ServingAnswer, answer
 from wavecast.systems.changes import ModelChange, check_names, together
@@ -26,13 +28,12 @@ from wavecast.systems.serving import Load
 from wavecast.systems.step import LayerKernel, StepTime
 
 
-@dataclass(frozen=True, slots=True)
-class Speedup:
-    """A time before over the time after a change, with its 80 % interval."""
+class Speedup(JsonObject):
+    """A time before over the time after a change."""
 
-    value: float
-    low: float
-    high: float
+    value: Annotated[NonNegative, doc("the prediction")]
+    low: Low
+    high: High
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,9 +160,8 @@ def _per_second(amount: float, seconds: Interval) -> Interval:
 
 
 def _times(seconds: Interval, steps: float) -> Interval:
-    return replace(
-        seconds, value=seconds.value * steps, low=seconds.low * steps, high=seconds.high * steps
-    )
+    ends = seconds.low * steps, seconds.high * steps
+    return Interval(seconds.value * steps, *ends, seconds.basis)
 
 
 def _notes(model: TrainingModel) -> tuple[str, ...]:
