@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 import wavecast.lab
 from tests.lab.conftest import Captured
@@ -71,7 +72,7 @@ def test_new_faults_are_faulty() -> None:
     bad = result({"num_stages": 1}, "alone", 0.5e-5)
     figures = bad.figures
     assert figures is not None
-    bad = replace(bad, figures=replace(figures, faults=("missing-wait: v_mov",)))
+    bad = replace(bad, figures=structs.replace(figures, faults=("missing-wait: v_mov",)))
     (entry,) = entries([(PROBLEM, result({}, "base", 1e-5)), (PROBLEM, bad)])
     assert entry.status(entry.rows[0]) == "faulty: missing-wait: v_mov"
     assert entry.best is None

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from wavecast.integrations.triton.recorder import CaptureFailure
 from wavecast.kernels.configuration import Configuration
-from wavecast.pipeline.result import Choice
+from wavecast.pipeline.result import ConfigurationChoice
 from wavecast.report import tuning
 from wavecast.report.terminal_choices import choices
 from wavecast.tune.records import Result, TuningProblem
@@ -61,8 +61,8 @@ def test_a_ranking_shows_times_resources_and_why_others_were_refused() -> None:
 def test_choices_mark_the_one_that_is_explained() -> None:
     out = io.StringIO()
     found = (
-        Choice("k", "mi300x", "B=1", 2e-6, "memory", "", True),
-        Choice("k", "mi300x", "B=2", None, "", "a loop", False),
+        ConfigurationChoice("k", "mi300x", "B=1", 2e-6, "memory", "", True),
+        ConfigurationChoice("k", "mi300x", "B=2", None, "", "a loop", False),
     )
     console = Console(file=out, width=120)
     for part in choices(found):

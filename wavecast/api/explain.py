@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from wavecast.compile.inventory import Inventory
     from wavecast.pipeline.result import (
-        Choice,
+        ConfigurationChoice,
         ExplainReport,
         Explanation,
         Failure,
@@ -137,7 +137,7 @@ class Explained(ShownResult):
         return self.report.inputs
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[ConfigurationChoice, ...]:
         """The configurations of autotuned kernels that were compared."""
         return self.report.choices
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from wavecast.documents.base import Count, JsonObject, Positive, Size3, doc
 from wavecast.documents.kernel import CallSiteJson
+from wavecast.emulate.check.gpu_memory import LinkTraffic
 
 
 class InstructionJson(JsonObject):
@@ -52,18 +53,9 @@ class CheckReportJson(JsonObject):
     count: Annotated[Positive, doc("how often it happened")]
 
 
-class LinkTrafficJson(JsonObject):
-    """Bytes that kernels have moved from one GPU to another; each dword counts once."""
-
-    source: Annotated[Count, doc("number of the GPU")]
-    target: Annotated[Count, doc("number of the GPU")]
-    read: Annotated[Count, doc("bytes that the target has loaded")]
-    written: Annotated[Count, doc("bytes that the source has stored")]
-
-
 class CheckDocument(JsonObject, tag_field="schema", tag="wavecast.check/1"):
     """What `wavecast run --check --check-format json` writes."""
 
     wavecast: Annotated[str, doc("version that wrote the document")]
     reports: Annotated[list[CheckReportJson], doc("errors first, then by kernel and instruction")]
-    traffic: Annotated[list[LinkTrafficJson], doc("of several GPUs, the most first")]
+    traffic: Annotated[list[LinkTraffic], doc("of several GPUs, the most first")]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 from wavecast.documents.kernel import KernelJson, KernelLine, LdsBytes
+from wavecast.pipeline.result import ConfigurationChoice
 
 
 class FailureJson(JsonObject):
@@ -16,18 +17,6 @@ class FailureJson(JsonObject):
     stage: Annotated[str, doc("step that failed: capture, compile, parse, analyze")]
     message: str
     hint: Annotated[str, doc("what to do about it; may be empty")]
-
-
-class ConfigurationChoiceJson(JsonObject):
-    """A configuration of an autotuned call."""
-
-    kernel: str
-    device: str
-    configuration: str
-    seconds: Annotated[float | None, doc("predicted time of a launch")]
-    limiter: str
-    why_not: Annotated[str, doc("why there is no predicted time; empty where there is one")]
-    chosen: Annotated[bool, doc("whether this configuration is the explained one")]
 
 
 class MainLoopJson(JsonObject):
@@ -126,7 +115,7 @@ class ExplainDocument(JsonObject, tag_field="schema", tag="wavecast.explain/1"):
     notes: Annotated[list[str], doc("what a user must know about the run")]
     failures: Annotated[list[FailureJson], doc("kernels or targets that could not be explained")]
     choices: Annotated[
-        list[ConfigurationChoiceJson],
+        list[ConfigurationChoice],
         doc("configurations of autotuned kernels that were compared, the best of a call first"),
     ]
     lines: Annotated[

@@ -17,6 +17,7 @@ from wavecast.documents.base import (
     doc,
 )
 from wavecast.documents.prediction import PredictionJson
+from wavecast.rules.fix import Outcome
 
 PRESSURE_POINTS = 512
 """Most points of a pressure curve."""
@@ -310,32 +311,6 @@ class RooflineJson(JsonObject):
     note: Annotated[str, doc("why something is unknown")]
 
 
-class ResourceUseJson(JsonObject):
-    """What the code of a kernel takes, and what fits the device with it."""
-
-    vgpr: Annotated[Count, doc("VGPRs and AGPRs per lane")]
-    spilled: Annotated[Count, doc("VGPRs spilled per lane")]
-    lds_bytes: LdsBytes
-    waves_per_simd: Annotated[Count, doc("waves resident per SIMD")]
-    workgroups: Annotated[Count, doc("workgroups resident per compute unit (WGP on RDNA)")]
-
-
-class OutcomeJson(JsonObject):
-    """The predicted effect of the advice."""
-
-    seconds: Annotated[NonNegative, doc("predicted time with the fix")]
-    method: Annotated[
-        Literal["recompiled", "simulated"],
-        doc("recompiled: the kernel was compiled with the fix; simulated: without what was found"),
-    ]
-    before: ResourceUseJson
-    after: Annotated[ResourceUseJson | None, doc("with the fix; null where it was simulated")]
-    break_even: Annotated[
-        Count | None,
-        doc("launches after which a fix that is paid once saves time; null without such a cost"),
-    ]
-
-
 class FindingJson(JsonObject):
     """What a rule found."""
 
@@ -349,7 +324,7 @@ class FindingJson(JsonObject):
         doc("part of the predicted time that the advice saves; null where it is not predicted"),
     ] = field(name="gain")
     outcome: Annotated[
-        OutcomeJson | None, doc("predicted effect of the advice; null where it is not predicted")
+        Outcome | None, doc("predicted effect of the advice; null where it is not predicted")
     ]
     line: KernelLine
     lines: Annotated[list[int], doc("all lines of the kernel that it is about, in order")]

@@ -5,33 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, Size3, doc
-
-
-class CodeFiguresJson(JsonObject):
-    """What one version of a kernel takes on a device."""
-
-    digest: Annotated[str, doc("names the instructions")]
-    instructions: Count
-    vgprs: Annotated[Count, doc("per lane")]
-    agprs: Annotated[Count, doc("per lane")]
-    sgprs: Annotated[Count, doc("per wave")]
-    spills: Annotated[Count, doc("VGPRs spilled per lane")]
-    scratch_bytes: Annotated[Count, doc("per lane")]
-    lds_bytes: Annotated[Count, doc("per workgroup")]
-    peak: Annotated[Count, doc("most vector registers live at once")]
-    waves: Annotated[NonNegative, doc("resident per SIMD")]
-    waits: Annotated[Count, doc("wait instructions")]
-    full_waits: Annotated[Count, doc("waits for every operation of a counter")]
-    loop_cycles: Annotated[
-        NonNegative, doc("cycles of an iteration on its busiest pipe, all innermost loops")
-    ]
-    seconds: Annotated[NonNegative | None, doc("predicted")]
-    low: Annotated[NonNegative | None, doc("lower end of the 80 % interval")]
-    high: Annotated[NonNegative | None, doc("upper end of the interval")]
-    limiter: str
-    fidelity: Annotated[str, doc("static or executed")]
-    reason: Annotated[str, doc("why there is no time")]
-    faults: Annotated[list[str], doc("waits and wait states that are missing")]
+from wavecast.lab.bisect import BisectedPass
+from wavecast.lab.compilers import CompilerRow
+from wavecast.lab.figures import CodeFigures
+from wavecast.lab.passes import LineChange
 
 
 class LabRowJson(JsonObject):
@@ -42,7 +19,7 @@ class LabRowJson(JsonObject):
     status: Annotated[
         str, doc("same: executed with equal results; differs, faulty, refused: why; empty: not run")
     ]
-    figures: CodeFiguresJson | None
+    figures: CodeFigures | None
     sampled_seconds: Annotated[NonNegative | None, doc("predicted from an executed sample")]
     saved: Annotated[float | None, doc("part of the original's time that it saves")]
     sampled_saved: Annotated[float | None, doc("the same by executed samples")]
@@ -73,14 +50,6 @@ class LabTuneDocument(JsonObject, tag_field="schema", tag="wavecast.lab.tune/1")
     entries: list[LabEntryJson]
 
 
-class LineChangeJson(JsonObject):
-    """What a pass changed in the operations of a source line."""
-
-    line: Annotated[str, doc("file:line, empty for operations without one")]
-    added: Annotated[dict[str, Count], doc("operations by name")]
-    removed: Annotated[dict[str, Count], doc("operations by name")]
-
-
 class PassStepJson(JsonObject):
     """The kernel after a pass that changed it."""
 
@@ -88,7 +57,7 @@ class PassStepJson(JsonObject):
     name: Annotated[str, doc("the compiler's name of the pass")]
     title: str
     figures: Annotated[dict[str, Count], doc("operations, instructions by group, live registers")]
-    changes: Annotated[list[LineChangeJson], doc("the most changed line first")]
+    changes: Annotated[list[LineChange], doc("the most changed line first")]
     earlier: Annotated[Count, doc("memory reads with fewer matrix instructions before them")]
     later: Annotated[Count, doc("memory reads with more matrix instructions before them")]
     text: Annotated[str, doc("the IR after the pass")]
@@ -102,7 +71,7 @@ class WithoutPassJson(JsonObject):
     brings: Annotated[
         float | None, doc("part of the time that the pass saves; negative: faster without it")
     ]
-    figures: CodeFiguresJson
+    figures: CodeFigures
 
 
 class LabPassesJson(JsonObject):
@@ -114,8 +83,8 @@ class LabPassesJson(JsonObject):
     compiler: Annotated[str, doc("such as triton 3.9.0")]
     unchanged: Annotated[Count, doc("passes that changed nothing, not among the steps")]
     steps: list[PassStepJson]
-    shown: Annotated[CodeFiguresJson, doc("of the code whose machine IR is shown")]
-    final: Annotated[CodeFiguresJson, doc("of the program's code")]
+    shown: Annotated[CodeFigures, doc("of the code whose machine IR is shown")]
+    final: Annotated[CodeFigures, doc("of the program's code")]
     without: list[WithoutPassJson]
 
 
@@ -127,23 +96,6 @@ class LabPassesDocument(JsonObject, tag_field="schema", tag="wavecast.lab.passes
     kernels: list[LabPassesJson]
 
 
-class CompilerRowJson(JsonObject):
-    """What one code generator makes of a kernel's LLVM IR."""
-
-    name: str
-    command: str
-    figures: CodeFiguresJson | None
-    refused: Annotated[str, doc("why there are no figures")]
-
-
-class BisectedPassJson(JsonObject):
-    """A pass that changes a figure differently in two code generators."""
-
-    name: Annotated[str, doc("LLVM's name of the pass")]
-    first: Annotated[float | None, doc("change by the first one, null if it has no such pass")]
-    second: Annotated[float | None, doc("change by the second one")]
-
-
 class BisectionJson(JsonObject):
     """The passes that make a figure differ between two code generators."""
 
@@ -152,7 +104,7 @@ class BisectionJson(JsonObject):
     second: str
     values: Annotated[list[float | None], doc("the figure of both, with all passes")]
     most: Annotated[str, doc("the pass that makes most of the difference, empty for none")]
-    passes: Annotated[list[BisectedPassJson], doc("the passes that always run, then in order")]
+    passes: Annotated[list[BisectedPass], doc("the passes that always run, then in order")]
 
 
 class CompilerComparisonJson(JsonObject):
@@ -161,7 +113,7 @@ class CompilerComparisonJson(JsonObject):
     kernel: Annotated[str, doc("symbol")]
     device: Annotated[str, doc("id of the device in `wavecast arch`")]
     target: Annotated[str, doc("gfx942 …")]
-    rows: list[CompilerRowJson]
+    rows: list[CompilerRow]
     bisections: Annotated[list[BisectionJson], doc("with --bisect")]
 
 
@@ -196,8 +148,8 @@ class KernelScheduleJson(JsonObject):
     grid: Annotated[Size3, doc("workgroups")]
     arguments: str
     loops: list[LoopScheduleJson]
-    before: Annotated[CodeFiguresJson, doc("the compiler's code")]
-    after: Annotated[CodeFiguresJson | None, doc("the new code; null where no order is faster")]
+    before: Annotated[CodeFigures, doc("the compiler's code")]
+    after: Annotated[CodeFigures | None, doc("the new code; null where no order is faster")]
     saved: Annotated[NonNegative, doc("part of the predicted time of the launch")]
     cases: Annotated[list[str], doc("inputs with which both were executed")]
     wrong: Annotated[str, doc("why the order that was found is discarded; empty: results agree")]

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, field
+from msgspec import Meta
 
 from wavecast.documents.base import Count, JsonObject, NonNegative, doc
+from wavecast.perfmodel.prediction import WhatIf
 
 PartKind = Literal["top-down", "stall", "line", "ir"]
 """Kinds of parts of a time, in the order in which views show them."""
@@ -19,14 +20,6 @@ class TimePartJson(JsonObject):
     kind: PartKind
     name: str
     seconds: float
-
-
-class WhatIfJson(JsonObject):
-    """The time with one thing changed."""
-
-    change: str
-    seconds: float
-    time_saved: Annotated[float, doc("1 - seconds / predicted seconds")] = field(name="gain")
 
 
 class IntervalBasisJson(JsonObject):
@@ -70,10 +63,10 @@ class PredictionJson(JsonObject):
         dict[str, Any], doc("configuration and clock of the prediction that the input leaves open")
     ]
     lines: Annotated[list[TimePartJson], doc("parts of the time; parts of one kind add up to it")]
-    what_if: Annotated[list[WhatIfJson], doc("the time with one thing changed, simulated again")]
+    what_if: Annotated[list[WhatIf], doc("the time with one thing changed, simulated again")]
     not_modelled: list[str]
     notes: Annotated[list[str], doc("why the interval is wider than usual")]
     basis: Annotated[IntervalBasisJson | None, doc("the residuals of the interval")]
 
 
-__all__ = ["IntervalBasisJson", "PartKind", "PredictionJson", "TimePartJson", "WhatIfJson"]
+__all__ = ["IntervalBasisJson", "PartKind", "PredictionJson", "TimePartJson", "WhatIf"]

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
+from wavecast.documents.base import JsonObject, doc
 from wavecast.errors import CompileError, UsageError, WavecastError
 from wavecast.lab.codegen import CodeGenerator, Llc, installed
 from wavecast.lab.figures import CodeFigures, figures_of
@@ -27,7 +28,7 @@ LIMIT: Final = 120.0
 """Seconds of one compilation."""
 _RUN: Final = re.compile(r"^BISECT: (?:NOT )?running pass \((\d+)\) (.+?) on ", re.MULTILINE)
 _OTHERS: Final = ("digest", "low", "high", "limiter", "fidelity", "reason", "faults")
-FIGURES: Final = tuple(one.name for one in fields(CodeFigures) if one.name not in _OTHERS)
+FIGURES: Final = tuple(name for name in CodeFigures.__struct_fields__ if name not in _OTHERS)
 """The figures that a bisection knows."""
 
 
@@ -89,13 +90,12 @@ class PassSweep:
         return None if before is None or after is None else after - before
 
 
-@dataclass(frozen=True, slots=True)
-class BisectedPass:
-    """By how much a pass changes the figure in both compilers, None in the one without it."""
+class BisectedPass(JsonObject):
+    """A pass that changes a figure differently in two code generators."""
 
-    name: str
-    first: float | None
-    second: float | None
+    name: Annotated[str, doc("LLVM's name of the pass")]
+    first: Annotated[float | None, doc("change by the first one, null if it has no such pass")]
+    second: Annotated[float | None, doc("change by the second one")]
 
     @property
     def apart(self) -> float:

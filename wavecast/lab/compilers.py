@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
+from wavecast.documents.base import JsonObject, doc
 from wavecast.errors import CompileError, WavecastError
 from wavecast.lab.bisect import Bisection, bisectable, bisected
 from wavecast.lab.codegen import CodeGenerator, installed
@@ -18,14 +20,13 @@ PROGRAM = "(the program's code)"
 """The name of the code that the launch has."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompilerRow:
-    """What one code generator makes of the IR; `refused` says why there are no figures."""
+class CompilerRow(JsonObject):
+    """What one code generator makes of a kernel's LLVM IR."""
 
     name: str
     command: str
     figures: CodeFigures | None = None
-    refused: str = ""
+    refused: Annotated[str, doc("why there are no figures")] = ""
 
 
 @dataclass(frozen=True, slots=True)

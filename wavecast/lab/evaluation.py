@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from msgspec import structs
+
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
@@ -119,7 +121,7 @@ def _sampled(
     found = simulate(launch, subject.ranges, device)
     if isinstance(found, Prediction):
         return figures.timed(found)
-    return replace(figures, reason=found)
+    return structs.replace(figures, reason=found)
 
 
 __all__ = ["LabEvaluator", "LabSubject", "LabTask", "SubjectSearch", "changed"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import structs
 
 from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
+from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 from wavecast.emulate.check.static import static_reports
 from wavecast.isa.program import Kernel, Program
 from wavecast.perfmodel.prediction import Prediction
@@ -17,42 +19,35 @@ from wavecast.pipeline.prediction import predict_launch
 from wavecast.pipeline.reading import ReadLaunch, read_launch
 
 
-@dataclass(frozen=True, slots=True)
-class CodeFigures:
-    """What one version of a kernel takes on a device.
+class CodeFigures(JsonObject):
+    """What one version of a kernel takes on a device."""
 
-    `vgprs`, `agprs` and `spills` are registers per lane, `sgprs` per wave, `peak` the most vector
-    registers live at once, `waves` those resident per SIMD, `waits` the wait instructions and
-    `full_waits` those that wait for every operation of a counter. `loop_cycles` is the sum over the
-    innermost loops of the cycles of an iteration on its busiest pipe. `digest` names the
-    instructions. `seconds` is None where `reason` says why; `fidelity` is that of the prediction.
-    """
-
-    digest: str
-    instructions: int
-    vgprs: int
-    agprs: int
-    sgprs: int
-    spills: int
-    scratch_bytes: int
-    lds_bytes: int
-    peak: int
-    waves: float
-    waits: int
-    full_waits: int
-    loop_cycles: float
-    seconds: float | None = None
-    low: float | None = None
-    high: float | None = None
+    digest: Annotated[str, doc("names the instructions")]
+    instructions: Count
+    vgprs: Annotated[Count, doc("per lane")]
+    agprs: Annotated[Count, doc("per lane")]
+    sgprs: Annotated[Count, doc("per wave")]
+    spills: Annotated[Count, doc("VGPRs spilled per lane")]
+    scratch_bytes: Annotated[Count, doc("per lane")]
+    lds_bytes: Annotated[Count, doc("per workgroup")]
+    peak: Annotated[Count, doc("most vector registers live at once")]
+    waves: Annotated[NonNegative, doc("resident per SIMD")]
+    waits: Annotated[Count, doc("wait instructions")]
+    full_waits: Annotated[Count, doc("waits for every operation of a counter")]
+    loop_cycles: Annotated[
+        NonNegative, doc("cycles of an iteration on its busiest pipe, all innermost loops")
+    ]
+    seconds: Annotated[NonNegative | None, doc("predicted")] = None
+    low: Annotated[NonNegative | None, doc("lower end of the 80 % interval")] = None
+    high: Annotated[NonNegative | None, doc("upper end of the interval")] = None
     limiter: str = ""
-    fidelity: str = ""
-    reason: str = ""
-    faults: tuple[str, ...] = ()
-    """What static checks find in the code: waits and wait states that are missing."""
+    fidelity: Annotated[str, doc("static or executed")] = ""
+    reason: Annotated[str, doc("why there is no time")] = ""
+    faults: Annotated[tuple[str, ...], doc("waits and wait states that are missing")] = ()
 
     def timed(self, prediction: Prediction) -> CodeFigures:
         """The same with the time of a prediction."""
-        return replace(
+        return structs.replace(
             self,
             seconds=prediction.seconds,
             low=prediction.low,
@@ -64,7 +59,7 @@ class CodeFigures:
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
-        return asdict(self)
+        return structs.asdict(self)
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> CodeFigures:
@@ -89,7 +84,7 @@ def timed(found: CodeFigures, read: ReadLaunch, device: Device) -> CodeFigures:
         return found
     answer = predict_launch(read.launch, read.analysis, read.kernel, device)
     if answer.prediction is None:
-        return replace(found, reason=answer.why_not)
+        return structs.replace(found, reason=answer.why_not)
     return found.timed(answer.prediction)
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 from wavecast import files
 from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject
+from wavecast.documents.base import Count, JsonObject, doc
 from wavecast.errors import WavecastError
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.mir import MachineFunction, MachineLine, functions
@@ -26,13 +27,12 @@ LIMIT: Final = 120.0
 """Seconds of one compilation, or of reading its code."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineChange:
-    """Operations that a pass added to a source line, or removed, by name."""
+class LineChange(JsonObject):
+    """What a pass changed in the operations of a source line."""
 
-    line: str
-    added: Mapping[str, int]
-    removed: Mapping[str, int]
+    line: Annotated[str, doc("file:line, empty for operations without one")]
+    added: Annotated[Mapping[str, Count], doc("operations by name")]
+    removed: Annotated[Mapping[str, Count], doc("operations by name")]
 
 
 @dataclass(frozen=True, slots=True)

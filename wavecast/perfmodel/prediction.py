@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+
+from wavecast.documents.base import JsonObject, doc
 
 FIDELITIES = {
     "formula": "the op's formula",
@@ -26,14 +31,14 @@ class Share:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """The time with one thing changed, in words `change`; `time_saved` is the fraction
-    1 − seconds / predicted."""
+class WhatIf(JsonObject):
+    """The time with one thing changed."""
 
     change: str
     seconds: float
-    time_saved: float
+    time_saved: Annotated[float, doc("1 - seconds / predicted seconds")] = msgspec.field(
+        name="gain"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from wavecast.pipeline.result import Choice, Explanation
+from wavecast.pipeline.result import ConfigurationChoice, Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +13,7 @@ class Chosen:
     """Explanations without the configurations that were not chosen, and all choices there were."""
 
     explanations: tuple[Explanation, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[ConfigurationChoice, ...]
 
 
 def best(explanations: Iterable[Explanation]) -> Chosen:
@@ -22,7 +22,7 @@ def best(explanations: Iterable[Explanation]) -> Chosen:
     Where no configuration of a call is predicted, its first one stays, and its choices say why.
     """
     kept: list[Explanation] = []
-    choices: list[Choice] = []
+    choices: list[ConfigurationChoice] = []
     for group in _calls(explanations):
         if not _configuration(group[0]):
             kept.extend(group)
@@ -77,9 +77,9 @@ def _seconds(explanation: Explanation) -> float:
     return prediction.seconds if prediction else float("inf")
 
 
-def _choice(explanation: Explanation, chosen: bool) -> Choice:
+def _choice(explanation: Explanation, chosen: bool) -> ConfigurationChoice:
     prediction = explanation.predicted.prediction
-    return Choice(
+    return ConfigurationChoice(
         explanation.code.kernel,
         explanation.device.id,
         _configuration(explanation),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
@@ -64,7 +65,7 @@ class Fixing:
         saved = self.seconds - found.seconds if found is not None else 0.0
         if found is None or not fix.once_seconds or saved <= 0:
             return found
-        return replace(found, break_even=math.ceil(fix.once_seconds / saved))
+        return structs.replace(found, break_even=math.ceil(fix.once_seconds / saved))
 
     def _simulated(self, change: Simulated) -> Outcome | None:
         if self._changes is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.documents.base import JsonObject, doc
 from wavecast.isa.program import Program
 from wavecast.perfmodel.bounds import Roofline
 from wavecast.pipeline.prediction import NOT_ASKED, Predicted
@@ -38,18 +40,16 @@ class Failure:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A configuration an autotuned call could have. `seconds` is its predicted time, None where
-    `why_not` says why there is none; `chosen` is True for the one that is explained."""
+class ConfigurationChoice(JsonObject):
+    """A configuration of an autotuned call."""
 
     kernel: str
     device: str
     configuration: str
-    seconds: float | None
+    seconds: Annotated[float | None, doc("predicted time of a launch")]
     limiter: str
-    why_not: str
-    chosen: bool
+    why_not: Annotated[str, doc("why there is no predicted time; empty where there is one")]
+    chosen: Annotated[bool, doc("whether this configuration is the explained one")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,6 @@ class ExplainReport:
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
     inputs: tuple[str, ...]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ConfigurationChoice, ...] = ()
     lines: tuple[ModelLineTime, ...] = ()
     changes: tuple[ModelLineChange, ...] = ()

@@ -17,7 +17,13 @@ from wavecast.pipeline.choosing import best
 from wavecast.pipeline.code_launches import CodeLaunches
 from wavecast.pipeline.model_lines import ModelLines, line_changes, model_lines
 from wavecast.pipeline.plan import Plan
-from wavecast.pipeline.result import Choice, ExplainReport, Explanation, Failure, ModelLineChange
+from wavecast.pipeline.result import (
+    ConfigurationChoice,
+    ExplainReport,
+    Explanation,
+    Failure,
+    ModelLineChange,
+)
 from wavecast.pipeline.same_kernels import matched
 from wavecast.pipeline.selection import Selection
 from wavecast.pipeline.sequences import with_sequences
@@ -172,7 +178,7 @@ def _explain_script(
     explanations, more = explain_launches(
         capture.all_launches, selection, options.given, progress, capture.profiles.of
     )
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ConfigurationChoice, ...] = ()
     if options.configs == "best":
         chosen = best(explanations)
         explanations, choices = chosen.explanations, chosen.choices

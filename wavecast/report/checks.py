@@ -11,7 +11,6 @@ from wavecast.documents.check import (
     CheckDocument,
     CheckReportJson,
     InstructionJson,
-    LinkTrafficJson,
     OtherInstructionJson,
 )
 from wavecast.emulate.check.report import EXPLANATIONS, Kind, Report
@@ -106,8 +105,7 @@ def totals(reports: Sequence[Report]) -> str:
 def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
     """The reports as plain dicts, schema `wavecast.check/1`."""
     found = [_entry(report) for report in ordered(reports)]
-    between = [LinkTrafficJson.of(one) for one in traffic]
-    return base.values(CheckDocument(wavecast=__version__, reports=found, traffic=between))
+    return base.values(CheckDocument(wavecast=__version__, reports=found, traffic=list(traffic)))
 
 
 def dumps(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> str:

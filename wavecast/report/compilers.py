@@ -8,14 +8,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from wavecast.documents.lab import (
-    BisectedPassJson,
     BisectionJson,
     CompilerComparisonJson,
-    CompilerRowJson,
     LabCompilersDocument,
 )
 from wavecast.report import units
-from wavecast.report.lab import figures_document
 from wavecast.report.terminal_tables import plain_table
 from wavecast.report.terminal_text import heading, safe
 from wavecast.version import __version__
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from wavecast.lab.bisect import Bisection
-    from wavecast.lab.compilers import CompilerComparison, CompilerRow
+    from wavecast.lab.compilers import CompilerComparison
 
 
 def document(found: Sequence[CompilerComparison], notes: Sequence[str]) -> LabCompilersDocument:
@@ -41,7 +38,7 @@ def document(found: Sequence[CompilerComparison], notes: Sequence[str]) -> LabCo
 def _comparison(one: CompilerComparison) -> CompilerComparisonJson:
     return CompilerComparisonJson.of(
         one,
-        rows=[_row(row) for row in one.rows],
+        rows=list(one.rows),
         bisections=[_bisection(each) for each in one.bisections],
     )
 
@@ -53,13 +50,8 @@ def _bisection(one: Bisection) -> BisectionJson:
         second=one.second.compiler,
         values=[one.first.values[-1], one.second.values[-1]],
         most=one.most.name if one.most is not None else "",
-        passes=[BisectedPassJson.of(each) for each in (one.always, *one.passes)],
+        passes=[one.always, *one.passes],
     )
-
-
-def _row(row: CompilerRow) -> CompilerRowJson:
-    figures = figures_document(row.figures) if row.figures is not None else None
-    return CompilerRowJson.of(row, figures=figures)
 
 
 def render(found: Sequence[CompilerComparison], notes: Sequence[str], console: Console) -> None:

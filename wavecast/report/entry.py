@@ -21,12 +21,10 @@ from wavecast.documents.kernel import (
     MemoryInstructionJson,
     NextStepJson,
     OccupancyJson,
-    OutcomeJson,
     ParameterJson,
     PressureJson,
     PressurePeakJson,
     RegistersJson,
-    ResourceUseJson,
     RooflineJson,
     StepJson,
     WaitJson,
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation
     from wavecast.perfmodel.bounds import Ceiling, Roofline
     from wavecast.pipeline.result import Explanation
-    from wavecast.rules.fix import Outcome
 
 
 def kernel_entry(explanation: Explanation, label: str) -> KernelJson:
@@ -74,23 +71,13 @@ def kernel_entry(explanation: Explanation, label: str) -> KernelJson:
         findings=[
             FindingJson.of(
                 finding,
-                outcome=_outcome(finding.outcome),
+                outcome=finding.outcome,
                 lines=summary.lines_of(finding),
                 **_location(finding.location),
             )
             for finding in summary.sorted_findings(explanation.findings)
         ],
         extra=plain(analysis.extra),
-    )
-
-
-def _outcome(outcome: Outcome | None) -> OutcomeJson | None:
-    if outcome is None:
-        return None
-    return OutcomeJson.of(
-        outcome,
-        before=ResourceUseJson.of(outcome.before),
-        after=None if outcome.after is None else ResourceUseJson.of(outcome.after),
     )
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast.documents import base
 from wavecast.documents.explain import (
-    ConfigurationChoiceJson,
     DeviceFiguresJson,
     ExplainDocument,
     FailureJson,
@@ -42,7 +41,7 @@ def document(report: ExplainReport) -> dict[str, Any]:
             inputs=list(report.inputs),
             notes=list(report.notes),
             failures=[failure_entry(failure) for failure in report.failures],
-            choices=[ConfigurationChoiceJson.of(choice) for choice in report.choices],
+            choices=list(report.choices),
             lines=[_line(one) for one in report.lines],
             changes=[_change(one) for one in report.changes],
             comparison=[

@@ -10,8 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from wavecast.compile.names import readable
-from wavecast.documents.lab import CodeFiguresJson, LabEntryJson, LabRowJson, LabTuneDocument
-from wavecast.lab.figures import CodeFigures
+from wavecast.documents.lab import LabEntryJson, LabRowJson, LabTuneDocument
 from wavecast.lab.setting import Setting
 from wavecast.report import units
 from wavecast.report.terminal_tables import plain_table
@@ -54,17 +53,12 @@ def _row_document(entry: LabEntry, row: LabRow) -> LabRowJson:
         dict(result.setting.items),
         result.stage,
         entry.status(row),
-        figures_document(result.figures) if result.figures is not None else None,
+        result.figures,
         row.sampled,
         entry.saved(row),
         entry.saved_sampled(row),
         list(execution.cases) if execution is not None else [],
     )
-
-
-def figures_document(figures: CodeFigures) -> CodeFiguresJson:
-    """Figures as an object of a document."""
-    return CodeFiguresJson.of(figures, faults=list(figures.faults))
 
 
 def render(tuning: LabTuning, console: Console, *, top: int = 10) -> None:
@@ -173,4 +167,4 @@ def percent(part: float | None) -> str:
     return "" if part is None else f"{100 * part:+.1f}%"
 
 
-__all__ = ["document", "figures_document", "percent", "render"]
+__all__ = ["document", "percent", "render"]

@@ -11,12 +11,11 @@ from rich.text import Text
 from wavecast.documents.lab import (
     LabPassesDocument,
     LabPassesJson,
-    LineChangeJson,
     PassStepJson,
     WithoutPassJson,
 )
 from wavecast.report import units
-from wavecast.report.lab import figures_document, percent
+from wavecast.report.lab import percent
 from wavecast.report.terminal_tables import plain_table
 from wavecast.report.terminal_text import heading, safe
 from wavecast.version import __version__
@@ -43,23 +42,17 @@ def _report(report: PassReport) -> LabPassesJson:
     return LabPassesJson.of(
         report,
         steps=[_step(step) for step in report.steps],
-        shown=figures_document(report.shown),
-        final=figures_document(report.final),
+        shown=report.shown,
+        final=report.final,
         without=[
-            WithoutPassJson.of(
-                one, figures=figures_document(one.figures), brings=brings(report, one)
-            )
+            WithoutPassJson.of(one, figures=one.figures, brings=brings(report, one))
             for one in report.without
         ],
     )
 
 
 def _step(step: PassStep) -> PassStepJson:
-    changes = [
-        LineChangeJson(change.line, dict(change.added), dict(change.removed))
-        for change in step.changes
-    ]
-    return PassStepJson.of(step, figures=dict(step.figures), changes=changes)
+    return PassStepJson.of(step, figures=dict(step.figures), changes=list(step.changes))
 
 
 def brings(report: PassReport, one: WithoutPass) -> float | None:

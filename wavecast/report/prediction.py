@@ -10,7 +10,6 @@ from wavecast.documents.prediction import (
     PartKind,
     PredictionJson,
     TimePartJson,
-    WhatIfJson,
 )
 from wavecast.report import source
 
@@ -30,7 +29,7 @@ def entry(prediction: Prediction | None) -> PredictionJson | None:
         prediction,
         assumed=plain(dict(prediction.assumed)),
         lines=[TimePartJson.of(share) for kind in KINDS for share in shares(prediction, kind)],
-        what_if=[WhatIfJson.of(change) for change in prediction.what_if],
+        what_if=list(prediction.what_if),
         basis=None if prediction.basis is None else IntervalBasisJson.of(prediction.basis),
     )
 

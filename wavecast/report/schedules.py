@@ -11,7 +11,7 @@ from rich.text import Text
 from wavecast.compile.names import readable
 from wavecast.documents.lab import KernelScheduleJson, LabScheduleDocument, LoopScheduleJson
 from wavecast.report import units
-from wavecast.report.lab import figures_document, percent
+from wavecast.report.lab import percent
 from wavecast.report.terminal_tables import plain_table
 from wavecast.report.terminal_text import heading, safe
 from wavecast.version import __version__
@@ -40,8 +40,8 @@ def _kernel(problem: LabProblem, found: KernelSchedule) -> KernelScheduleJson:
         problem,
         grid=list(problem.grid),
         loops=[LoopScheduleJson.of(loop) for loop in found.loops],
-        before=figures_document(found.before),
-        after=figures_document(found.after) if found.after is not None else None,
+        before=found.before,
+        after=found.after,
         saved=found.saved,
         cases=list(found.execution.cases) if found.execution is not None else [],
         wrong=found.wrong,

@@ -15,10 +15,10 @@ from wavecast.report.terminal_text import heading, safe
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from wavecast.pipeline.result import Choice
+    from wavecast.pipeline.result import ConfigurationChoice
 
 
-def choices(found: Sequence[Choice]) -> Iterator[RenderableType]:
+def choices(found: Sequence[ConfigurationChoice]) -> Iterator[RenderableType]:
     """A table of all configurations with their times; nothing where none were compared."""
     if not found:
         return

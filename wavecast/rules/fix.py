@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 
@@ -84,29 +85,32 @@ def together(fixes: Sequence[Fix]) -> Fix | None:
     return replace(first, change=replace(first.change, instructions=every))
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceUse:
-    """What the code of a kernel takes: registers per lane, LDS bytes per workgroup, and what fits
-    the device with it."""
+class ResourceUse(JsonObject):
+    """What the code of a kernel takes, and what fits the device with it."""
 
-    vgpr: int
-    spilled: int
-    lds_bytes: int
-    waves_per_simd: int
-    workgroups: int
+    vgpr: Annotated[Count, doc("VGPRs and AGPRs per lane")]
+    spilled: Annotated[Count, doc("VGPRs spilled per lane")]
+    lds_bytes: Annotated[
+        Count, doc("bytes of LDS (shared memory) per workgroup, with the dynamic part")
+    ]
+    waves_per_simd: Annotated[Count, doc("waves resident per SIMD")]
+    workgroups: Annotated[Count, doc("workgroups resident per compute unit (WGP on RDNA)")]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The predicted effect of a fix: the time of the launch with it, how that was predicted, and
-    the resources before and after; `after` is None for a simulated change."""
+class Outcome(JsonObject):
+    """The predicted effect of the advice."""
 
-    seconds: float
-    method: Literal["recompiled", "simulated"]
+    seconds: Annotated[NonNegative, doc("predicted time with the fix")]
+    method: Annotated[
+        Literal["recompiled", "simulated"],
+        doc("recompiled: the kernel was compiled with the fix; simulated: without what was found"),
+    ]
     before: ResourceUse
-    after: ResourceUse | None = None
-    break_even: int | None = None
-    """Launches after which a fix that has to be paid once saves time; None without such a cost."""
+    after: Annotated[ResourceUse | None, doc("with the fix; null where it was simulated")] = None
+    break_even: Annotated[
+        Count | None,
+        doc("launches after which a fix that is paid once saves time; null without such a cost"),
+    ] = None
 
 
 __all__ = ["Change", "Fix", "Outcome", "Recompiled", "ResourceUse", "Simulated", "together"]

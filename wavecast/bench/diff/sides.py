@@ -13,7 +13,7 @@ from wavecast.bench.diff.checkout import checked_out
 from wavecast.errors import CaptureError, UsageError
 from wavecast.pipeline import Selection, SourceOptions, explain_launches, explain_path
 from wavecast.pipeline.choosing import best
-from wavecast.pipeline.result import Choice, ExplainReport
+from wavecast.pipeline.result import ConfigurationChoice, ExplainReport
 
 Progress = Callable[[str], None]
 
@@ -87,7 +87,7 @@ def _explained(path: Path, found: Captured, asked: Asked, progress: Progress) ->
     explanations, failures = explain_launches(
         found.launches, asked.selection, asked.options.given, progress
     )
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ConfigurationChoice, ...] = ()
     if asked.options.configs == "best":
         chosen = best(explanations)
         explanations, choices = chosen.explanations, chosen.choices

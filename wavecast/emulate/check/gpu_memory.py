@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Annotated
 
 import numpy as np
 
+from wavecast.documents.base import Count, JsonObject, doc
 from wavecast.emulate.check.records import (
     ASIDE_RECORDS,
     LAUNCH,
@@ -41,15 +43,13 @@ assert (READS, READ_NUMBERS, RELEASES) == (2, 3, 4)
 assert LAUNCH.first + LAUNCH.bits == 64
 
 
-@dataclass(frozen=True, slots=True)
-class LinkTraffic:
-    """Bytes that kernels have moved from GPU `source` to `target`: `read` by the target from memory
-    of the source, and `written` by the source. Each dword counts once until it is freed."""
+class LinkTraffic(JsonObject):
+    """Bytes that kernels have moved from one GPU to another; each dword counts once."""
 
-    source: int
-    target: int
-    read: int
-    written: int
+    source: Annotated[Count, doc("number of the GPU")]
+    target: Annotated[Count, doc("number of the GPU")]
+    read: Annotated[Count, doc("bytes that the target has loaded")]
+    written: Annotated[Count, doc("bytes that the source has stored")]
 
     @property
     def bytes(self) -> int:
