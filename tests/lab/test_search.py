@@ -37,7 +37,7 @@ BEST = {"num_stages": 1, "disable-lsr": True}
 
 
 def result(setting: dict, stage: str, seconds: float, **fields) -> LabResult:
-    figures = replace(FIGURES, digest=repr(setting), seconds=seconds)
+    figures = structs.replace(FIGURES, digest=repr(setting), seconds=seconds)
     return LabResult(Setting.of(setting), stage, figures, **fields)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.structure.sources import ROOT, files, nodes
 
+SUFFIXES = ("Json", "Document")
 SHARE = 0.7
 """Of the keys of a document's class that are fields of the result class."""
 
@@ -61,26 +62,25 @@ def classes(path: Path) -> Iterator[Fields]:
 def similar(document: str, result: str) -> bool:
     """Whether two class names differ by a suffix and by a word at one end."""
     name = document.removesuffix("Json").removesuffix("Document")
-    return name != document and (name in result or result in name)
+    return name in result or result in name
 
 
 def mirrors(root: Path = ROOT) -> list[Mirror]:
-    """The nearest result class of every class of a document that repeats one."""
-    documents = root / "documents"
-    results = [
-        one for path in files(root) if documents not in path.parents for one in classes(path)
-    ]
+    """The nearest result class of every class of a document (`…Json`, `…Document`) that repeats
+    one."""
+    everything = [one for path in files(root) for one in classes(path)]
+    documents = [one for one in everything if one.name.endswith(SUFFIXES)]
+    results = [one for one in everything if not one.name.endswith(SUFFIXES)]
     found = []
-    for path in files(documents):
-        for document in classes(path):
-            keys = set(document.fields)
-            pairs = [
-                (len(keys.intersection(result.fields)) / len(keys), -len(result.fields), number)
-                for number, result in enumerate(results)
-                if similar(document.name, result.name)
-            ]
-            if pairs and max(pairs)[0] >= SHARE:
-                found.append(Mirror(document, results[max(pairs)[2]]))
+    for document in documents:
+        keys = set(document.fields)
+        pairs = [
+            (len(keys.intersection(result.fields)) / len(keys), -len(result.fields), number)
+            for number, result in enumerate(results)
+            if similar(document.name, result.name)
+        ]
+        if pairs and max(pairs)[0] >= SHARE:
+            found.append(Mirror(document, results[max(pairs)[2]]))
     return found
 
 

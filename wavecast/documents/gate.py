@@ -6,14 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
+from wavecast.bench.gate.guards import KernelLocation
 from wavecast.documents.base import JsonObject, doc
-
-
-class KernelLocationJson(JsonObject):
-    """Where a kernel is written."""
-
-    file: str
-    line: int
 
 
 class JudgedFigureJson(JsonObject):
@@ -27,9 +21,7 @@ class JudgedFigureJson(JsonObject):
     after: float | None
     limit: Annotated[float | None, doc("the worst value that passes")]
     reason: str
-    location: Annotated[KernelLocationJson, doc("where the kernel is written")] = field(
-        name="place"
-    )
+    location: Annotated[KernelLocation, doc("where the kernel is written")] = field(name="place")
     breaks: Annotated[bool, doc("whether it breaks the gate")]
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS
 from wavecast.documents import base
-from wavecast.documents.gate import GateDocument, JudgedFigureJson, KernelLocationJson
+from wavecast.documents.gate import GateDocument, JudgedFigureJson
 from wavecast.report import sarif
 from wavecast.report.gate import headline, line
 
@@ -32,9 +32,7 @@ def document(verdict: GateVerdict) -> dict[str, Any]:
             ok=not verdict.broken,
             headline=headline(verdict),
             judged=[
-                JudgedFigureJson.of(
-                    one, location=KernelLocationJson.of(one.location), breaks=verdict.breaks(one)
-                )
+                JudgedFigureJson.of(one, location=one.location, breaks=verdict.breaks(one))
                 for one in verdict.changed
             ],
             same=len(verdict.of(Status.SAME)),

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from wavecast.bench.gate.thresholds import Thresholds
 from wavecast.bench.records import Scalar
+from wavecast.documents.base import JsonObject
 
 GuardKind = Literal["operator", "callable", "kernel"]
 """As `records.Subject.kind`: each kernel of a script is a subject."""
@@ -50,10 +51,8 @@ class Guard:
         return " ".join([self.name, *(f"{n}={v}" for n, v in self.axes.items()), *self.arguments])
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLocation:
-    """Where a kernel is written: `file` below the project's folder or absolute, "" where nobody
-    knows; `line` from 1, 0 for none."""
+class KernelLocation(JsonObject):
+    """Where a kernel is written."""
 
     file: str = ""
     line: int = 0

@@ -81,7 +81,9 @@ class GateVerdict:
         if not folder:
             return self
         judged = tuple(
-            replace(one, location=replace(one.location, file=f"{folder}/{one.location.file}"))
+            replace(
+                one, location=KernelLocation(f"{folder}/{one.location.file}", one.location.line)
+            )
             if one.location.file and not one.location.file.startswith("/")
             else one
             for one in self.judged
