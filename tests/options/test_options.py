@@ -27,7 +27,7 @@ from wavecast.api.ops import MODES as OPS_MODES
 from wavecast.api.ops import OperatorOptions
 from wavecast.api.profile import ProfileOptions
 from wavecast.api.run import RunOptions
-from wavecast.api.store import ExportOptions, ImportOptions
+from wavecast.api.store import ImportOptions, RunsExportOptions
 from wavecast.api.tune import MODES as TUNE_MODES
 from wavecast.api.tune import TopRows, TuneOptions
 from wavecast.api.validate import MODES as VALIDATE_MODES
@@ -197,7 +197,7 @@ def test_modes_have_options_of_their_own() -> None:
         (vllm_report, (VllmOptions,)),
         (ops, (OperatorOptions, *OPS_MODES.values())),
         (store.commands["list"], (StoreOptions,)),
-        (store.commands["export"], (ExportOptions,)),
+        (store.commands["export"], (RunsExportOptions,)),
         (store.commands["import"], (ImportOptions,)),
         (store.commands["check"], (StoreOptions,)),
         (validate, (ScoreOptions, *VALIDATE_MODES.values(), Detail)),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(StoreOptions):
+class RunsExportOptions(StoreOptions):
     """Options of an export."""
 
     runs: tuple[str, ...] = option(
@@ -182,7 +182,7 @@ def export(
     **options: Any,
 ) -> ExportReport:
     """Write FILE.parquet, .json, .jsonl or .csv: one row per figure, without loss. `options` are
-    those of `ExportOptions`.
+    those of `RunsExportOptions`.
 
     Raises StoreError for a file that has no measurements or is damaged, UnknownName for a run or an
     ending of the file, NothingAnalysed for a store without runs, MissingTool without pyarrow.
@@ -192,7 +192,7 @@ def export(
     from wavecast.bench.store.select import chosen
     from wavecast.bench.store.sqlite import open_store
 
-    stated, file = ExportOptions.of(options), Path(file)
+    stated, file = RunsExportOptions.of(options), Path(file)
     if not file.parent.is_dir():
         raise UsageError(f"there is no folder {file.parent}")
     path = stated.store_path
@@ -252,10 +252,10 @@ def check(
 
 
 __all__ = [
-    "ExportOptions",
     "ExportReport",
     "ImportOptions",
     "ImportReport",
+    "RunsExportOptions",
     "StoreCheck",
     "StoredRuns",
     "check",

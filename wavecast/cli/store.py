@@ -8,8 +8,8 @@ import click
 
 from wavecast.api.measured import StoreOptions
 from wavecast.api.store import (
-    ExportOptions,
     ImportOptions,
+    RunsExportOptions,
     check,
     export,
     import_files,
@@ -42,7 +42,7 @@ _VERBS = (
     Verb(
         name="export",
         function=export,
-        options=ExportOptions,
+        options=RunsExportOptions,
         show=Show(formats=("text",)),
         arguments=(click.Argument(["file"], type=click.Path(dir_okay=False, path_type=Path)),),
         text="""Write FILE.parquet, .json, .jsonl or .csv: one row per figure, without loss.
