@@ -47,6 +47,7 @@ def call(*arguments: str) -> int:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
     (tmp_path / "bench_functions.py").write_text(FUNCTIONS)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path

@@ -21,7 +21,8 @@ from wavecast.errors import NothingAnalysed, StoreError, UnknownName
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("COLUMNS", raising=False)
     path = tmp_path / "bench.sqlite"
     sides = {"main": (1e-4, 0.0), "same": (1e-4, 0.0), "slow": (1.2e-4, 8.0)}
     with open_store(path) as kept:

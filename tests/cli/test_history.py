@@ -23,6 +23,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with open_store(path) as opened:
         fill(opened, nightly([""] * 20))
     monkeypatch.setenv("WAVECAST_STORE", str(path))
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.chdir(tmp_path)
     return path
 

@@ -181,9 +181,13 @@ def test_rows_agree_with_the_plugin() -> None:
 
 
 def test_formats_of_the_report(
-    config: str, compiled: list[Any], capsys: pytest.CaptureFixture[str]
+    config: str,
+    compiled: list[Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Text, JSON with its schema, and Markdown have the same kernels."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     shown = {}
     for form in ("text", "json", "markdown"):
         arguments = ["vllm-report", config, "--in", "64", "--concurrency", "4", "-f", form]

@@ -114,7 +114,7 @@ def project(
     monkeypatch.chdir(root)
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+    for name in ("COLUMNS", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
     (root / "pyproject.toml").write_text(SETTINGS.format(arch=arch))
     (root / "planted.py").write_text(KERNEL)
