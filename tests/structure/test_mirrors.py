@@ -45,6 +45,6 @@ def test_a_planted_mirror_is_found(tmp_path: Path) -> None:
         "class WaveJson:\n    lanes: int\n    size: int\n    kind: str\n"
     )
     assert mirrors(tmp_path) == []
-    (tmp_path / "b.py").with_name("c.py").write_text("class WaveJson:\n    lanes: int\n")
+    (tmp_path / "c.py").write_text("class WaveJson:\n    lanes: int\n")
     (found,) = mirrors(tmp_path)
     assert (found.result.name, found.missing, found.extra) == ("Wave", [], ["size", "text"])
