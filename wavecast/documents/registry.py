@@ -2,72 +2,66 @@
 
 from __future__ import annotations
 
-from wavecast.bench.gate.baseline import BaselineDocument
-from wavecast.documents.arch import ArchDocument
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Final
+
 from wavecast.documents.base import JsonObject
-from wavecast.documents.check import CheckDocument
-from wavecast.documents.collectives import CollectivesDocument
-from wavecast.documents.compare import CompareDocument
-from wavecast.documents.diff import BisectDocument, DiffDocument
-from wavecast.documents.engine import EngineDocument
-from wavecast.documents.explain import ExplainDocument
-from wavecast.documents.export import ExportDocument
-from wavecast.documents.gate import GateDocument
-from wavecast.documents.graph import GraphDocument
-from wavecast.documents.history import HistoryDocument
-from wavecast.documents.inventory import InventoryDocument
-from wavecast.documents.lab import (
-    LabCompilersDocument,
-    LabPassesDocument,
-    LabScheduleDocument,
-    LabTuneDocument,
-)
-from wavecast.documents.operation import OperationDocument
-from wavecast.documents.ops import OpsDocument
-from wavecast.documents.profile import ProfileDocument
-from wavecast.documents.schema import name_of
-from wavecast.documents.system import SystemDocument
-from wavecast.documents.system_search import ModelSearchDocument
-from wavecast.documents.trace import TraceDocument
-from wavecast.documents.training import TrainingDocument
-from wavecast.documents.validate import ValidateDocument
-from wavecast.lab.saved import LabSettingsDocument
-from wavecast.tune.document import TuneDocument
+
+_CLASSES: Final = {
+    "wavecast.explain/1": "documents.explain.ExplainDocument",
+    "wavecast.operation/1": "documents.operation.OperationDocument",
+    "wavecast.system/1": "documents.system.SystemDocument",
+    "wavecast.system-search/1": "documents.system_search.ModelSearchDocument",
+    "wavecast.training/1": "documents.training.TrainingDocument",
+    "wavecast.collectives/1": "documents.collectives.CollectivesDocument",
+    "wavecast.graph/1": "documents.graph.GraphDocument",
+    "wavecast.check/1": "documents.check.CheckDocument",
+    "wavecast.trace/1": "documents.trace.TraceDocument",
+    "wavecast.validate/1": "documents.validate.ValidateDocument",
+    "wavecast.profile/1": "documents.profile.ProfileDocument",
+    "wavecast.compare/1": "documents.compare.CompareDocument",
+    "wavecast.history/1": "documents.history.HistoryDocument",
+    "wavecast.gate/1": "documents.gate.GateDocument",
+    "wavecast.baseline/1": "bench.gate.baseline.BaselineDocument",
+    "wavecast.diff/1": "documents.diff.DiffDocument",
+    "wavecast.bisect/1": "documents.diff.BisectDocument",
+    "wavecast.ops/1": "documents.ops.OpsDocument",
+    "wavecast.engine/1": "documents.engine.EngineDocument",
+    "wavecast.tune/1": "tune.document.TuneDocument",
+    "wavecast.lab.passes/1": "documents.lab.LabPassesDocument",
+    "wavecast.lab.compilers/1": "documents.lab.LabCompilersDocument",
+    "wavecast.lab.schedule/1": "documents.lab.LabScheduleDocument",
+    "wavecast.lab.tune/1": "documents.lab.LabTuneDocument",
+    "wavecast.lab.settings/1": "lab.saved.LabSettingsDocument",
+    "wavecast.export/1": "documents.export.ExportDocument",
+    "wavecast.arch/1": "documents.arch.ArchDocument",
+    "wavecast.inventory/1": "documents.inventory.InventoryDocument",
+}
+"""The class of each document below `wavecast`: it is imported with the results that it holds when
+it is used."""
 
 
-def documents() -> dict[str, type[JsonObject]]:
+class Documents(Mapping[str, type[JsonObject]]):
     """Documents by the name of their schema, `wavecast.explain/1`."""
-    known: tuple[type[JsonObject], ...] = (
-        ExplainDocument,
-        OperationDocument,
-        SystemDocument,
-        ModelSearchDocument,
-        TrainingDocument,
-        CollectivesDocument,
-        GraphDocument,
-        CheckDocument,
-        TraceDocument,
-        ValidateDocument,
-        ProfileDocument,
-        CompareDocument,
-        HistoryDocument,
-        GateDocument,
-        BaselineDocument,
-        DiffDocument,
-        BisectDocument,
-        OpsDocument,
-        EngineDocument,
-        TuneDocument,
-        LabPassesDocument,
-        LabCompilersDocument,
-        LabScheduleDocument,
-        LabTuneDocument,
-        LabSettingsDocument,
-        ExportDocument,
-        ArchDocument,
-        InventoryDocument,
-    )
-    return {name_of(document): document for document in known}
+
+    def __getitem__(self, name: str) -> type[JsonObject]:
+        module, _, kind = _CLASSES[name].rpartition(".")
+        return getattr(import_module(f"wavecast.{module}"), kind)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _CLASSES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
 
 
-__all__ = ["documents"]
+def documents() -> Documents:
+    """All documents, in the order of docs/json.md."""
+    return Documents()
+
+
+__all__ = ["Documents", "documents"]
